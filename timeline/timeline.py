@@ -572,7 +572,7 @@ class Timeline(TimelineView):
         """Return the tools that the window still shows a call of, as in the prune-then-summarize design (004).
 
         Args:
-            tools: tool schemas of Anthropic's or OpenAI's, or tool names.
+            tools: tool schemas of Anthropic's, OpenAI's or Bedrock's, or tool names.
         """
         return still_used(tools, self.window)
 
@@ -721,7 +721,7 @@ class Timeline(TimelineView):
 
         Args:
             reply: an Anthropic message, an OpenAI chat completion or a Google content response (of several choices the
-                first), or an OpenAI response, as the SDK's object or its dict.
+                first), an OpenAI response, or a Converse response of Bedrock, as the SDK's object or its dict.
             started_at: time at which the request was sent.
             duration: seconds that the call took. By default as measured by `retry_with_compaction`, if that returned
                 the reply or is calling the model.
@@ -772,7 +772,8 @@ class Timeline(TimelineView):
         call to the last event that arrived; for a stream that `retry_with_compaction` opened, from the request.
 
         Args:
-            stream: Anthropic message events, OpenAI chat chunks, OpenAI response events or Google content chunks.
+            stream: Anthropic message events, OpenAI chat chunks, OpenAI response events, Google content chunks or the
+                events of Bedrock's ConverseStream.
             started_at: time at which the request was sent.
             request: what was sent, as for `record`.
             now: time of the blocks; the moment of recording by default.
@@ -850,7 +851,8 @@ class Timeline(TimelineView):
         """Return a tool with which the model reads back any path that its context prints.
 
         Args:
-            wire: form of its schema: ``anthropic``, ``openai_chat``, ``openai_responses``, ``gemini`` or ``ai_sdk``.
+            wire: form of its schema: ``anthropic``, ``openai_chat``, ``openai_responses``, ``gemini``,
+                ``bedrock_converse`` or ``ai_sdk``.
             max_tokens: most tokens of an answer. By default 4,000, or a tenth of the policy's limit if that is less.
 
         Raises:

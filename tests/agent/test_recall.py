@@ -84,7 +84,7 @@ def test_the_schema_for_the_ai_sdk_is_what_its_program_makes_a_tool_of() -> None
 
 def test_an_unknown_wire_is_refused() -> None:
     """The message says which there are."""
-    with pytest.raises(InvalidPolicy, match="anthropic, openai_chat, openai_responses, gemini, ai_sdk"):
+    with pytest.raises(InvalidPolicy, match="anthropic, openai_chat, openai_responses, gemini, bedrock_converse"):
         schema("morse")  # type: ignore[arg-type]
 
 

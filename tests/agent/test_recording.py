@@ -28,6 +28,7 @@ from tests.sdks import (
     openai_response,
 )
 from timeline import open_store
+from timeline.agent.deduplication import content_key
 from timeline.blocks import AssistantCompletion, Attachment, SystemMessage, ToolCall, ToolResult, UserPrompt
 from timeline.errors import InvalidBlock, StoreFull, UnknownResponse
 from timeline.events import BlockRedacted, ModelCalled, event_id
@@ -525,6 +526,18 @@ async def test_no_messages_append_nothing() -> None:
     assert timeline.version == 1
 
 
+def test_a_result_that_an_earlier_release_kept_as_text_is_known_as_the_object_it_was() -> None:
+    """A list that has it again appends nothing, with a picture beside it or without."""
+    part: Any = {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}}
+    kept: list[tuple[Any, Any]] = [
+        (None, {"type": "json"}),
+        ([{"type": "text", "text": "{}"}, part], [{"type": "json"}, part]),
+    ]
+    for earlier, now in kept:
+        before, after = (ToolResult(call_id="c", text="{}", data=data) for data in (earlier, now))
+        assert content_key(before) == content_key(after)
+
+
 @pytest.mark.parametrize(
     ("wire", "message", "field"),
     [
@@ -535,6 +548,7 @@ async def test_no_messages_append_nothing() -> None:
         ("gemini", {"role": "user", "content": "x"}, "content"),
         ("ai_sdk_ui", {"role": "user", "content": "x"}, "content"),
         ("openai_chat", {"role": "user", "content": [{"text": "as in Bedrock's Converse API"}]}, "content"),
+        ("bedrock_converse", {"role": "user", "content": [{"type": "text", "text": "as in Anthropic's"}]}, "content"),
         ("anthropic", {"role": "assistant", "content": [{"toolUse": {"toolUseId": "t", "name": "ls"}}]}, "content"),
         ("openai_chat", {"role": "user", "blocks": [{"block_type": "text", "text": "as in LlamaIndex"}]}, "blocks"),
         ("openai_chat", {"role": "user", "content": "as in Agno", "images": [{"url": "https://a/b.png"}]}, "images"),

@@ -102,6 +102,34 @@ def test_an_anthropic_conversation_becomes_turns_of_blocks(tmp_path: Path) -> No
     assert recording.report.format == "anthropic"
 
 
+def test_messages_of_bedrocks_become_turns_of_blocks(tmp_path: Path) -> None:
+    """As its Converse API takes them: content blocks without a type; the reply stands beside them."""
+    use = {"toolUse": {"toolUseId": "t1", "name": "ls", "input": {"path": "."}}}
+    answered = {"toolResult": {"toolUseId": "t1", "content": [{"json": {"files": 1}}]}}
+    document = {
+        "system": [{"text": "You list."}, {"cachePoint": {"type": "default"}}],
+        "messages": [
+            {"role": "user", "content": [{"text": "List the files."}]},
+            {"role": "assistant", "content": [use]},
+            {"role": "user", "content": [answered]},
+        ],
+        "output": {"message": {"role": "assistant", "content": [{"text": "One file."}]}},
+        "stopReason": "end_turn",
+        "usage": {"inputTokens": 9, "outputTokens": 3, "cacheReadInputTokens": 900},
+    }
+    recording = read_document(tmp_path, document)
+    assert recording.report.format == "bedrock-converse"
+    assert [(block.type, block.text) for block in blocks(recording)] == [
+        ("system.message", "You list."),
+        ("user.prompt", "List the files."),
+        ("react.tool.call", ""),
+        ("react.tool.result", '{"files":1}'),
+        ("assistant.completion", "One file."),
+    ]
+    (called,) = [e.payload for e in recording.events if isinstance(e.payload, ModelCalled)]
+    assert (called.finish_reason, called.usage.sent_tokens) == ("end_turn", 909)
+
+
 def test_contents_of_googles_become_turns_of_blocks(tmp_path: Path) -> None:
     """As its API takes them, a request with its system prompt or the bare list."""
     call = {"functionCall": {"id": "c1", "name": "ls", "args": {"path": "."}}}

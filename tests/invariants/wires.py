@@ -32,6 +32,36 @@ def check_anthropic(body: dict[str, Any]) -> None:
     _check_server_tools(messages)
 
 
+def check_converse(body: dict[str, Any]) -> None:
+    """What Bedrock demands besides its service model, as its users reported it.
+
+    Roles alternate from the user on, the next message answers each call, no text is blank, a document comes with a
+    text, a cache point behind something else than a thought, and tools are declared where one is called.
+    """
+    messages = body["messages"]
+    assert messages[0]["role"] == "user"
+    assert all(a["role"] != b["role"] for a, b in pairwise(messages))
+    seen: list[str] = []
+    for number, message in enumerate(messages):
+        content = message["content"]
+        uses = [block["toolUse"]["toolUseId"] for block in content if "toolUse" in block]
+        behind = messages[number + 1]["content"][: len(uses)] if uses else []
+        assert [block.get("toolResult", {}).get("toolUseId") for block in behind] == uses
+        seen += uses
+        assert all(block["text"].strip() for block in content if "text" in block)
+        assert any("text" in block for block in content) or not any("document" in block for block in content)
+        assert "reasoningContent" not in content[-1]
+        assert "cachePoint" not in content[0]
+        points = [place for place, block in enumerate(content) if "cachePoint" in block]
+        assert not any("reasoningContent" in content[place - 1] for place in points)
+    assert len({*seen}) == len(seen)
+    assert not seen or body["toolConfig"]["tools"]
+    results = [b["toolResult"] for m in messages for b in m["content"] if "toolResult" in b]
+    assert [each["toolUseId"] for each in results] == seen
+    assert all(each["content"] for each in results)
+    assert str(body).count("'cachePoint'") <= 4
+
+
 def _check_server_tools(messages: list[dict[str, Any]]) -> None:
     """What the server's own tools found follows their calls, at the latest in the next response of the turn."""
     waiting: set[str] = set()

@@ -229,6 +229,15 @@ def test_an_interrupted_call_is_answered_and_reads_back_as_unanswered() -> None:
     assert again.arguments == "{broken"
 
 
+def test_a_result_that_is_an_object_goes_back_as_an_object() -> None:
+    """It went back as a text of JSON, so that a provider's cached prefix broke."""
+    output = {"type": "json", "value": {"b": 1, "a": [None]}}
+    part = {"type": "tool-result", "toolCallId": "c", "toolName": "bash", "output": output}
+    [block] = decode([{"role": "tool", "content": [part]}])
+    body = encode(NeutralContext(entries=(prompt("go"), call("c"), result("c", block.text, data=block.data))))
+    assert body["messages"][2]["content"][0]["output"] == output
+
+
 def test_pictures_and_files_are_sent_as_files() -> None:
     """Base64 or an address, in results too; what is only a provider's name for a file becomes a line."""
     pdf = {

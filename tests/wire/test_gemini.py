@@ -162,6 +162,22 @@ def test_an_answer_with_more_than_its_output_is_kept_whole(told: dict[str, Any],
     assert [block.text for block in decode([{"role": "user", "parts": [answered]}])] == [text]
 
 
+@pytest.mark.parametrize(
+    "response", [{"temperature": 21.5, "at": ["a", None]}, {"result": "done"}, {"error": "no", "code": 3}, {}]
+)
+def test_an_answer_that_is_an_object_goes_back_as_the_object_that_came(response: dict[str, Any]) -> None:
+    """It went back as a text of JSON under ``output``. Pictures beside it stay beside it."""
+    picture = {"inlineData": {"mimeType": "image/png", "data": "aGk="}}
+    for parts in ([], [picture]):
+        answered = {"id": "a", "name": "ls", "response": response, "parts": parts}
+        [block] = decode([{"role": "user", "parts": [{"functionResponse": answered}]}])
+        entry = result("a", block.text, data=block.data, is_error="error" in response)
+        [part] = contents(prompt("go"), call("a", {}, name="ls"), entry)[2]["parts"]
+        sent = part["function_response"]
+        assert list(sent["response"].items()) == list(response.items())
+        assert len(sent.get("parts", ())) == len(parts)
+
+
 def test_the_signature_of_a_blank_text_stays_on_it() -> None:
     """It was on the call behind it, which has none: the blank text is sent as it came, and alone says nothing."""
     blank = answer("\n", response_id="r")

@@ -56,7 +56,7 @@ async def test_messages_of_every_form_are_told_apart_and_appended(wire: str) -> 
 
 async def test_a_form_that_has_no_messages_is_refused() -> None:
     """The error names those that have."""
-    with pytest.raises(InvalidArgument, match="anthropic, openai_chat, openai_responses, gemini, ai_sdk"):
+    with pytest.raises(InvalidArgument, match="anthropic, openai_chat, openai_responses, gemini, bedrock_converse"):
         await (await talk(*TALK)).append_messages([{"role": "user", "content": "x"}], wire="pigeon")  # type: ignore[arg-type]  # on purpose
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from anthropic.types import MessageParam
 from google.genai.types import Content, GenerateContentConfig
+from jsonschema import Draft202012Validator
 from openai.types.chat import ChatCompletionMessageParam
 from openai.types.responses.response_input_param import ResponseInputParam
 from pydantic import TypeAdapter
 
-from tests.invariants.wires import check_anthropic, check_openai_chat, closing_text
+from tests.invariants.wires import check_anthropic, check_converse, check_openai_chat, closing_text
 from tests.wire.entries import validated
 from tests.wire.sdk_schemas import check_model_messages, check_ui_messages
 from timeline.blocks import ToolCall, ToolResult
@@ -32,6 +35,9 @@ _ANTHROPIC: Final[TypeAdapter[Any]] = TypeAdapter(list[MessageParam])
 _CHAT: Final[TypeAdapter[Any]] = TypeAdapter(list[ChatCompletionMessageParam])
 _RESPONSES: Final[TypeAdapter[Any]] = TypeAdapter(ResponseInputParam)
 _CONTENTS: Final = TypeAdapter(list[Content])
+_CONVERSE: Final = Draft202012Validator(
+    json.loads((Path(__file__).parent / "schemas" / "bedrock-converse.json").read_text())
+)
 
 
 def _anthropic(body: Body) -> None:
@@ -69,6 +75,11 @@ def _gemini(body: Body) -> None:
     assert not contents or contents[0].role == "user"
 
 
+def _bedrock_converse(body: Body) -> None:
+    _CONVERSE.validate({"modelId": "m", **body})
+    check_converse(body)
+
+
 def _ai_sdk(body: Body) -> None:
     check_model_messages(body["messages"])
     waiting: list[str] = []
@@ -89,6 +100,7 @@ TAKEN: Final[dict[str, Callable[[Body], None]]] = {
     "openai_chat": _openai_chat,
     "openai_responses": _openai_responses,
     "gemini": _gemini,
+    "bedrock_converse": _bedrock_converse,
     "ai_sdk": _ai_sdk,
     "ai_sdk_ui": _ai_sdk_ui,
 }
@@ -105,7 +117,7 @@ def check_kept(wire: str, context: NeutralContext) -> list[Block]:
     body = encoder(wire)(context.model_copy(update={"ephemeral": ()}))
     blocks = decoder(wire)(body)
     found = said(blocks)
-    closing = closing_text(body) if wire == "anthropic" else ""
+    closing = closing_text(body) if wire in {"anthropic", "bedrock_converse"} else ""
     for what, wanted in _wanted(context.entries).items():
         missing = wanted - found[what]
         missing -= Counter([text for text in missing if closing and text.rstrip() == closing][:1])

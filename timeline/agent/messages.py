@@ -14,6 +14,7 @@ from timeline.blocks import CONTINUES_KEY, CustomBlock, ToolCall, UserPrompt, in
 from timeline.errors import InvalidArgument, InvalidBlock
 from timeline.wire import message_decoder
 from timeline.wire.call_ids import CallIds
+from timeline.wire.converse_content import is_content_block
 from timeline.wire.foreign import plain
 from timeline.wire.openai_chat import parts_of
 
@@ -56,7 +57,9 @@ def injected_pair(text: str, window: Window, *, question: str = QUESTION) -> lis
     return [*pair, CustomBlock(type="injected.go_on", author="user", text=GO_ON)] if model_is_next else pair
 
 
-MessageWire: TypeAlias = Literal["anthropic", "openai_chat", "openai_responses", "gemini", "ai_sdk", "ai_sdk_ui"]
+MessageWire: TypeAlias = Literal[
+    "anthropic", "openai_chat", "openai_responses", "gemini", "bedrock_converse", "ai_sdk", "ai_sdk_ui"
+]
 """Wires whose message lists can be read: those of `timeline.wire.MESSAGES`."""
 
 _NO_MESSAGE: Final = "is no message: it needs a role, and content"
@@ -201,6 +204,8 @@ def _check_content(message: dict[str, Any], wire: str, number: int) -> None:
         _check_form(message, listed, number)
     if wire in _TYPED and message.get("role") in _SPEAKERS:
         _check_types(listed, wire, f"messages[{number}].{key}")
+    if wire == "bedrock_converse" and not all(isinstance(part, str) or is_content_block(part) for part in listed):
+        raise InvalidBlock(f"messages[{number}].{key}", "has a part that is no content block of Bedrock's Converse API")
     if isinstance(images := message.get("images"), list) and not all(isinstance(each, str) for each in images):
         problem = "are base64 texts where they are beside the content, as Ollama has them; others are parts of it"
         raise InvalidBlock(f"messages[{number}].images", problem)
@@ -216,7 +221,7 @@ def _check_form(message: dict[str, Any], parts: Sequence[Any], number: int) -> N
 
 
 def _check_types(parts: Sequence[Any], wire: str, field: str) -> None:
-    """Refuse a part without a type, as Bedrock's Converse API has them: a text would be sent as an unknown file."""
+    """Refuse a part without a type: a text would be sent as an unknown file."""
     for part in parts:
         if isinstance(part, dict) and part and "type" not in part:
             keys = ", ".join(sorted(part)[:4])

@@ -24,6 +24,7 @@ from timeline.fold.window import TOMBSTONE
 from timeline.frozen import compact_json
 from timeline.log.off_loop import in_thread
 from timeline.wire.ai_sdk_parts import file_of
+from timeline.wire.converse_content import has_block
 from timeline.wire.media import anthropic_media, content_parts, gemini_media, openai_media, responses_media
 from timeline.wire.providers import ANTHROPIC, GEMINI, OPENAI_CHAT, OPENAI_RESPONSES
 from timeline.wire.responses import CUT_CALLS
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from timeline.ports import TokenCounter
     from timeline.wire.media import Part
 
-RecallWire: TypeAlias = Literal["anthropic", "openai_chat", "openai_responses", "gemini", "ai_sdk"]
+RecallWire: TypeAlias = Literal["anthropic", "openai_chat", "openai_responses", "gemini", "bedrock_converse", "ai_sdk"]
 
 PartText: TypeAlias = "Callable[[Part], str]"
 """Returns the text that replaces a content part without text."""
@@ -62,6 +63,7 @@ _PLACES: Final[dict[RecallWire, str]] = {
     "openai_chat": "in the message behind this result",
     "openai_responses": "inside this result",
     "gemini": "inside this result",
+    "bedrock_converse": "inside this result",
     "ai_sdk": "inside this result",
 }
 """Where each wire shows a picture."""
@@ -113,6 +115,8 @@ def schema(wire: RecallWire) -> dict[str, JsonValue]:
             return {"type": "function", **described, "parameters": parameters, "strict": True}
         case "gemini":
             return {**described, "parameters_json_schema": parameters}
+        case "bedrock_converse":
+            return {"toolSpec": {**described, "inputSchema": {"json": parameters}}}
         case "ai_sdk":
             return {"type": "function", **described, "inputSchema": parameters}
     raise InvalidPolicy("wire", f"there is no recall tool for {wire!r}; there are {', '.join(get_args(RecallWire))}")
@@ -426,6 +430,8 @@ def _has_form(part: Part, wire: RecallWire) -> bool:
             return responses_media(part, OPENAI_RESPONSES) is not None
         case "gemini":
             return gemini_media(part, GEMINI) is not None
+        case "bedrock_converse":
+            return has_block(part, "result")
         case "ai_sdk":
             return file_of(part) is not None
 

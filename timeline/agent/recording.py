@@ -95,7 +95,7 @@ async def record_response(
     """Append a response's blocks and its `model.called`; return the stored blocks, also of a known response."""
     await conversation.recorded()  # the context comes before what answers it
     *ids, called_id = stable_ids(len(response.blocks) + 1, conversation.id, "response", response.key())
-    called = answering(conversation, response.called, started_at, duration, request)
+    called = answering(conversation, _of_model(response.called, request), started_at, duration, request)
     blocks = response.blocks if request is None else [asked_as(block, request.model) for block in response.blocks]
     drafts = await conversation.drafts(blocks, ids, at)
     drafts.append(Draft(called_id, at, payload=called))
@@ -106,6 +106,11 @@ async def record_response(
         if stored is None:
             raise
         return stored
+
+
+def _of_model(called: ModelCalled, request: Request | None) -> ModelCalled:
+    """Return a call with the model of its request, where the reply names none, as Bedrock's do not."""
+    return called if called.model or request is None else called.model_copy(update={"model": request.model})
 
 
 def answering(

@@ -59,9 +59,9 @@ def still_used(tools: Sequence[Any], window: Window) -> list[Any]:
 
 
 def _name(tool: Any) -> str:
-    """Return the tool's name in a schema of Anthropic's or OpenAI's, or the name itself."""
+    """Return the tool's name in a schema of Anthropic's, OpenAI's or Bedrock's, or the name itself."""
     if isinstance(tool, str):
         return tool
     schema = tool if isinstance(tool, dict) else {}
-    function = schema.get("function")
-    return str((function if isinstance(function, dict) else schema).get("name", ""))
+    inner = schema.get("function", schema.get("toolSpec"))
+    return str((inner if isinstance(inner, dict) else schema).get("name", ""))

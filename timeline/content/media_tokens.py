@@ -133,7 +133,7 @@ def _file_characters(part: dict[str, Any]) -> int | None:
     """
     for key in _FILE_KEYS:
         if isinstance(inner := part.get(key), dict):
-            contents = (inner.get(name) for name in ("data", "file_data"))
+            contents = (inner.get(name) for name in ("data", "file_data", "bytes"))
             return next((len(content) for content in contents if isinstance(content, str)), 0)
     if part.get("type") == "input_file":
         return len(content) if isinstance(content := part.get("file_data"), str) else 0

@@ -59,6 +59,8 @@ SHELL_OUTPUT: Final = "shell_call_output"
 """The type of an OpenAI item that says what a shell printed; a result's text has its words."""
 FOUND_TOOLS: Final = "tool_search_output"
 """The type of an OpenAI item that says which tools a search found; a result's text has their names."""
+JSON_TEXT: Final = {"type": "json"}
+"""The part in a result's ``data`` that marks its text as an object's JSON: the provider gets the object."""
 PHASE: Final = "phase"
 """The key in a completion's ``data`` for what OpenAI calls a message: ``commentary``, or the ``final_answer``."""
 
@@ -91,6 +93,11 @@ def google_kind(part: Mapping[str, Any]) -> str:
         return ""
     kinds = (*GOOGLE_CALLS, *GOOGLE_CALLS.values(), *GOOGLE_FILES)
     return next((kind for kind in kinds if isinstance(part.get(kind), dict)), "")
+
+
+def is_json_text(data: Any) -> bool:
+    """Return whether a result's data says that its text is the JSON of an object, with or without files beside it."""
+    return bool((data[0] if isinstance(data, list) and data else data) == JSON_TEXT)
 
 
 def server_part(block: Block) -> dict[str, Any] | None:
@@ -181,6 +188,9 @@ def compared_data(block: Block) -> JsonValue:
     """
     if isinstance(block, ToolCall | AssistantCompletion) and sent_data(block) is not None:
         return None
+    if isinstance(block, ToolResult) and is_json_text(block.data):  # earlier releases kept the text alone
+        beside: list[JsonValue] = block.data[1:] if isinstance(block.data, list) else []
+        return _in_standard_base64([{"type": "text", "text": block.text}, *beside]) if beside else None
     if isinstance(block, Attachment | ToolResult):
         return _in_standard_base64(block.data)
     return _without_nulls(block.data) if block.type in {_PART, NATIVE} else block.data

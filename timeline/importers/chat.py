@@ -1,4 +1,4 @@
-"""Read chat JSON: one document of messages, as OpenAI's Chat Completions, Anthropic's or Google's API take them.
+"""Read chat JSON: messages as OpenAI's Chat Completions, Anthropic's, Google's or Bedrock's API take them.
 
 It has no ids and no times: keys and times are derived from the position, the id from the content, so that reading the
 same document again gives the same recording.
@@ -16,16 +16,17 @@ from timeline.importers.builder import UNKNOWN_TIME, Origin, RecordingBuilder, c
 from timeline.importers.exchange import replied_message
 from timeline.importers.gemini_cli import SETTING_UP
 from timeline.importers.recording import Recording, Report, short_title
-from timeline.wire import gemini, message_decoder
+from timeline.wire import bedrock_converse, gemini, message_decoder
 from timeline.wire.ai_sdk_earlier import KEYS
 from timeline.wire.anthropic import joined_text
-from timeline.wire.usage import anthropic_usage, gemini_usage, openai_usage
+from timeline.wire.converse_content import is_content_block
+from timeline.wire.usage import anthropic_usage, converse_usage, gemini_usage, openai_usage
 
 if TYPE_CHECKING:
     from timeline.blocks import Block
     from timeline.usage import Usage
 
-Dialect: TypeAlias = Literal["anthropic", "openai_chat", "gemini", "ai_sdk", "ai_sdk_ui"]
+Dialect: TypeAlias = Literal["anthropic", "openai_chat", "gemini", "bedrock_converse", "ai_sdk", "ai_sdk_ui"]
 
 _ANTHROPIC_PARTS: Final = frozenset(
     {"tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document"}
@@ -85,6 +86,8 @@ def form_of(message: Any) -> Dialect | None:
     if isinstance(parts := message.get("parts"), list) and parts:
         return "ai_sdk_ui" if any(isinstance(p, dict) and "type" in p for p in parts) else "gemini"
     content_parts = [part for part in _list(message.get("content")) if isinstance(part, dict)]
+    if content_parts and all(map(is_content_block, content_parts)):
+        return "bedrock_converse"
     types = {str(part.get("type")) for part in content_parts}
     if types & _AI_SDK_PARTS or any(p.keys() & _AI_SDK_KEYS for p in (message, *content_parts)):
         return "ai_sdk"
@@ -122,10 +125,12 @@ def _system_of(document: Any, dialect: Dialect) -> str:
     """Return the system prompt of a document that has it outside the messages."""
     if dialect == "gemini":
         return gemini.system_of(document)
+    if dialect == "bedrock_converse":
+        return bedrock_converse.system_of(document)
     return joined_text(document.get("system")) if isinstance(document, dict) and dialect == "anthropic" else ""
 
 
-_USAGES: Final = {"anthropic": anthropic_usage, "gemini": gemini_usage}
+_USAGES: Final = {"anthropic": anthropic_usage, "gemini": gemini_usage, "bedrock_converse": converse_usage}
 
 
 class _Reader:

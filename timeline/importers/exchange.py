@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.wire.foreign import text_of
+from timeline.wire.foreign import object_of, text_of
 
 if TYPE_CHECKING:
     from timeline.importers.recording import Report
@@ -43,6 +43,8 @@ def replied_message(document: Any, messages: list[Any], report: Report) -> list[
         reply = {**message, "role": "assistant", "finish_reason": first.get("finish_reason")}
     elif isinstance(message := first.get("content"), dict):
         reply = {**message, "role": "model", "finish_reason": first.get("finishReason")}
+    elif (message := object_of(document.get("output"), "message")) and "stopReason" in document:
+        reply = {**message, "role": "assistant", "stop_reason": document["stopReason"]}
     elif document.get("role") == "assistant" and isinstance(document.get("content"), list | str):
         reply = {"role": "assistant", "content": document["content"], "stop_reason": document.get("stop_reason")}
     else:

@@ -24,6 +24,8 @@ _WIRES: Final = {
     "AnthropicModel": "anthropic",
     "ChatGoogleGenerativeAI": "gemini",
     "GoogleModel": "gemini",
+    "ChatBedrockConverse": "bedrock_converse",
+    "BedrockConverseModel": "bedrock_converse",
     "OpenAIResponsesModel": "openai_responses",
 }
 """The wire of each class of models, by its name: no framework has to be imported to know it."""
@@ -69,6 +71,9 @@ def tools_for(wire: str, tools: Iterable[dict[str, Any]]) -> list[JsonValue]:
             declared.append(_renamed(function, "parameters_json_schema"))
         elif wire == "anthropic":
             written.append(_renamed(function, "input_schema"))
+        elif wire == "bedrock_converse":
+            named = _renamed(function, "inputSchema")
+            written.append({"toolSpec": {**named, "inputSchema": {"json": named["inputSchema"]}}})
         elif wire == "openai_responses":
             written.append({"type": "function", **function})
         else:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from timeline.blocks import ToolResult
+from timeline.content.native import JSON_TEXT
 from timeline.events import NUMBERED, REPEATED, Replacement
 from timeline.events.addresses import Address
 from timeline.fold.window import unsent_calls
@@ -95,7 +96,7 @@ def _newest_results(window: Window) -> list[Item]:
 
 
 def _may_be_abridged(item: Item) -> bool:
-    plain = type(item.block) is ToolResult and item.block.data is None
+    plain = type(item.block) is ToolResult and item.block.data in (None, JSON_TEXT)
     return plain and item.state == "visible" and not item.revealed and not item.keeps
 
 

@@ -19,8 +19,10 @@ from timeline.projection.explain import ContextBlock, Explanation, Rulings, cont
 from timeline.projection.explanation_table import explanation_lines
 from timeline.projection.project import sent_order
 from timeline.projection.reports import Counts, TakenDecision, counts_of, overflow_check, preparation, prune_result
+from timeline.wire.converse_body import with_bytes
 from timeline.wire.gemini_cache import cached_prefixes
 from timeline.wire.neutral import CachePoint, NeutralContext
+from timeline.wire.read_only import plain
 from timeline.wire.request import ALONE, BodyEncoders, LateRecord, Request, make_request
 
 if TYPE_CHECKING:
@@ -266,6 +268,14 @@ class RenderedContext(Frozen):
     def gemini_prefixes(self, *, model: str | None = None) -> list[CachedPrefix]:
         """Return the prefixes of the request that Google's API may cache as objects, one for each cache point."""
         return cached_prefixes(self.neutral if model is None else self.neutral.model_copy(update={"model": model}))
+
+    def to_bedrock_converse(self, *, model: str | None = None) -> dict[str, Any]:
+        """Return ``system``, ``messages`` and ``toolConfig`` for the ``converse`` call of AWS' SDK.
+
+        Pictures and documents are bytes here, as the SDK takes them; `to_wire` has them as base64 text. ``model`` as
+        for `to_wire`: the service refuses cache points and thoughts for models that do not know them.
+        """
+        return with_bytes(plain(self.to_wire("bedrock_converse", model=model)))
 
     def to_ai_sdk(self, *, model: str | None = None) -> dict[str, Any]:
         """Return ``instructions`` and ``messages`` (``ModelMessage[]``) for the AI SDK's ``generateText``.

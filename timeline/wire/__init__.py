@@ -50,12 +50,13 @@ WIRES: Final[dict[str, str]] = {
     "openai_chat": "timeline.wire.openai_chat",
     "openai_responses": "timeline.wire.openai_responses",
     "gemini": "timeline.wire.gemini",
+    "bedrock_converse": "timeline.wire.bedrock_converse",
     "ai_sdk": "timeline.wire.ai_sdk",
     "ai_sdk_ui": "timeline.wire.ai_sdk_ui",
 }
 """The module of each wire format, by name."""
 
-SENT: Final = ("anthropic", "openai_chat", "openai_responses", "gemini")
+SENT: Final = ("anthropic", "openai_chat", "openai_responses", "gemini", "bedrock_converse")
 """The wires whose bodies are sent to a provider unchanged. The AI SDK builds its requests from its messages and from
 tools that its program holds, so the bytes that a cache keeps are unknown here."""
 
@@ -64,6 +65,7 @@ MESSAGES: Final[dict[str, str]] = {
     "openai_chat": "messages",
     "openai_responses": "input",
     "gemini": "contents",
+    "bedrock_converse": "messages",
     "ai_sdk": "messages",
     "ai_sdk_ui": "messages",
 }

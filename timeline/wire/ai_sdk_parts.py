@@ -10,8 +10,9 @@ import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.blocks import Attachment, Reasoning, ToolResult
+from timeline.content.native import JSON_TEXT, is_json_text
 from timeline.frozen import compact_json
-from timeline.wire.foreign import text_of
+from timeline.wire.foreign import arguments_of, text_of
 from timeline.wire.gemini import SIGNATURE
 from timeline.wire.groups import said_to_model
 from timeline.wire.media import attachment_block, content_parts, picture_source, shown_parts, text_part, unseen_line
@@ -176,13 +177,15 @@ def signature_of(options: Any, response_id: str) -> list[Reasoning]:
 
 
 def output_of(entry: Entry) -> Part:
-    """Return a result's output: a text, an error, or content parts where it shows files."""
+    """Return a result's output: the object that it was, a text, an error, or content parts where it shows files."""
     files = [(part, file_of(part)) for part in content_parts(entry.data)]
     lines = [unseen_line(entry, part) for part, file in files if file is None or entry.is_error]
     text = "\n".join([*([entry.text] if entry.text else []), *lines])
     shown = [file for _, file in files if file is not None]
     if entry.is_error:
         return {"type": "error-text", "value": text if text.strip() else FAILED}  # Anthropic refuses an empty one
+    if not shown and not lines and is_json_text(entry.data) and isinstance(value := arguments_of(entry.text), dict):
+        return {"type": "json", "value": value}
     if not shown:
         return {"type": "text", "value": text}
     texts = [{"type": "text", "text": text}] if text.strip() else []
@@ -201,18 +204,24 @@ def result_of(call_id: str, name: str, output: Any) -> ToolResult:
     """Read a tool's output: one of the SDK's kinds, or any value that the tool returned."""
     kind = text_of(output, "type") if isinstance(output, dict) else ""
     if kind not in _OUTPUTS or ("value" not in output and kind != "execution-denied"):
-        return ToolResult(call_id=call_id, name=name, text=_as_text(output))
+        return ToolResult(call_id=call_id, name=name, text=_as_text(output), data=_marked(output))
     if kind == "execution-denied":
         return ToolResult(call_id=call_id, name=name, text=text_of(output, "reason") or DENIED, is_error=True)
     value = output["value"]
     if kind != "content" or not isinstance(value, list):
         shown = "" if value == FAILED else _as_text(value)
-        return ToolResult(call_id=call_id, name=name, text=shown, is_error=kind in _ERRORS)
+        own = _marked(value) if kind == "json" else None
+        return ToolResult(call_id=call_id, name=name, text=shown, data=own, is_error=kind in _ERRORS)
     parts = [part for part in value if isinstance(part, dict)]
     text = "\n".join(filter(None, (text_of(part) for part in parts if part.get("type") == "text")))
     media: list[JsonValue] = [_media(part) for part in parts if part.get("type") != "text"]
     data: list[JsonValue] | None = [{"type": "text", "text": text}, *media] if media else None
     return ToolResult(call_id=call_id, name=name, text=text, data=data)
+
+
+def _marked(value: Any) -> JsonValue:
+    """Return what marks the text of an object, so that it goes back as an object."""
+    return dict(JSON_TEXT) if isinstance(value, dict) else None
 
 
 def _as_text(value: Any) -> str:

@@ -109,7 +109,11 @@ class _Writer:
         output = output_of(call.result.entry)
         if output["type"] == "error-text":
             return {**part, "state": "output-error", "errorText": output["value"]}
-        return {**part, "state": "output-available", "output": output["value"] if output["type"] == "text" else output}
+        return {
+            **part,
+            "state": "output-available",
+            "output": output["value"] if output["type"] in {"text", "json"} else output,
+        }
 
     def _write(self, role: str, path: str, parts: list[Part], *, joined: bool) -> None:
         if not parts:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.frozen import without_empty
+from timeline.wire.foreign import object_of
 from timeline.wire.neutral import Entry
 from timeline.wire.request import EXTRA_BODY, make_request
 
@@ -27,6 +28,7 @@ _CAP_OF: Final = {
     "openai_chat": "max_completion_tokens",
     "openai_responses": "max_output_tokens",
     "gemini": "max_output_tokens",
+    "bedrock_converse": "maxTokens",
 }
 """The parameter that caps an answer, where the request has none."""
 _ELSEWHERE: Final = ("previous_response_id", "conversation", "cached_content", "cachedContent")
@@ -37,6 +39,8 @@ def can_follow(request: CallRequest) -> bool:
     """Return whether a request may be answered in plain words, and is all that the provider read."""
     parameters = _parameters(request)
     choice = parameters.get("tool_choice")
+    if any(name in object_of(parameters.get("toolConfig"), "toolChoice") for name in ("any", "tool")):  # Bedrock's
+        return False
     if isinstance(choice, dict):
         choice = choice.get("type", "tool")
     if choice not in {None, "auto", "none"} or any(parameters.get(name) for name in _ELSEWHERE):
@@ -77,6 +81,11 @@ def _asking(parameters: Mapping[str, Any], wire: str, most_tokens: int) -> dict[
         config = dict(parameters.get("config", {}))
         kept = {key: value for key, value in config.items() if key not in _STOPS | {*_CAPS}}
         return {"config": {**kept, _CAP_OF[wire]: most_tokens + _thoughts(config)}}
+    if wire == "bedrock_converse":
+        config = dict(parameters.get("inferenceConfig", {}))
+        kept = {key: value for key, value in config.items() if key not in _STOPS}
+        thoughts = _thoughts(parameters.get("additionalModelRequestFields", {}))
+        return {"inferenceConfig": {**kept, _CAP_OF[wire]: most_tokens + thoughts}}
     cap = next((name for name in _CAPS if name in parameters), _CAP_OF[wire])
     stored = {"store": False} if wire == "openai_responses" else {}
     return {cap: most_tokens + _thoughts(parameters), **stored}
@@ -117,8 +126,8 @@ def _is_structured(parameters: Mapping[str, Any]) -> bool:
         return True
     kinds = [parameters.get("response_format")]
     kinds += [
-        outer.get("format")
-        for outer in (parameters.get("text"), parameters.get("output_config"))
+        outer.get("format") or outer.get("textFormat")
+        for outer in (parameters.get("text"), parameters.get("output_config"), parameters.get("outputConfig"))
         if isinstance(outer, dict)
     ]
     if any(isinstance(kind, dict) and kind.get("type") != "text" for kind in kinds):

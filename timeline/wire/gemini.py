@@ -26,11 +26,11 @@ from timeline.blocks import (
     ToolResult,
     UserPrompt,
 )
-from timeline.content.native import standard_base64
+from timeline.content.native import JSON_TEXT, is_json_text, standard_base64
 from timeline.frozen import compact_json
 from timeline.wire import Stepwise
 from timeline.wire.call_ids import CallIds
-from timeline.wire.foreign import as_object, from_object, system_text, text_of
+from timeline.wire.foreign import arguments_of, as_object, from_object, system_text, text_of
 from timeline.wire.gemini_tools import is_base64, parts_sent
 from timeline.wire.groups import OPENING_LINE, Call, Response, fit, gather, said_to_model
 from timeline.wire.media import gemini_media, shown_parts, unseen_line, unseen_lines
@@ -142,24 +142,30 @@ def result_block(call_id: str, name: str, parts: list[Part], *, status: str = ""
     """
     texts: list[str] = []
     media: list[JsonValue] = []
+    objects = 0
     failed = status in FAILED
     for part in _own(parts, call_id):
         if isinstance(answer := part.get("functionResponse"), dict):
             response = answer.get("response")
             failed = failed or (isinstance(response, dict) and "error" in response and "output" not in response)
             texts.append(_answer_text(response))
+            objects += isinstance(response, dict) and texts[-1] == compact_json(response)
             media += [_inline_data(inner) for inner in parts_of(answer.get("parts"))]
         elif text := text_of(part):
             texts.append(text)
         else:
             media.append(_inline_data(part))
     text = "\n".join(filter(None, texts))
+    is_object = objects == 1 and texts == [text]
+    data: JsonValue = dict(JSON_TEXT) if is_object else None
+    if media:
+        data = [dict(JSON_TEXT) if is_object else {"type": "text", "text": text}, *media]
     codes = EXIT_CODE.findall(text) if name == SHELL else []
     return ToolResult(
         call_id=call_id,
         name=name,
         text=text,
-        data=[{"type": "text", "text": text}, *media] if media else None,
+        data=data,
         is_error=failed,
         exit_status=int(codes[-1]) if codes else None,
     )
@@ -338,14 +344,17 @@ def _user_parts(entry: Entry) -> list[Part]:
 
 
 def _answer(entry: Entry | None) -> Part:
-    """Return the answer of a call: its text as output or as error, and pictures beside it."""
+    """Return a call's answer: the object that it was, or its text as output or error, and pictures beside it."""
     if entry is None:
         return {"response": {"output": INTERRUPTED}}
     media = _media(entry)
     lines = [part["text"] for part in media if "text" in part]
     text = "\n".join([*([entry.text] if entry.text else []), *lines])
     shown = [part for part in media if "text" not in part]
-    return {"response": {"error" if entry.is_error else "output": text}, **({"parts": shown} if shown else {})}
+    beside = {"parts": shown} if shown else {}
+    if is_json_text(entry.data) and not lines and isinstance(value := arguments_of(entry.text), dict):
+        return {"response": value, **beside}
+    return {"response": {"error" if entry.is_error else "output": text}, **beside}
 
 
 def decode(body: Any) -> list[Block]:

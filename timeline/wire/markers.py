@@ -1,4 +1,4 @@
-"""Choose which parts of a request carry a cache marker, in the Messages API's form.
+"""Choose which parts of a request carry a cache marker, in the Messages API's form; Bedrock's has markers between.
 
 A cache point's marker goes on the last part of its entry, or, where that part takes none, on the part before it. The
 caller's own markers, in the system prompt or the tools, count against the provider's limit, and ours give way, the
@@ -64,13 +64,13 @@ def _system_parts(context: NeutralContext) -> list[JsonValue]:
 
 
 def own_markers(parts: Iterable[Any]) -> list[Any]:
-    """Return the caller's markers in a list of content parts or tools, in the API's form or the AI SDK's."""
+    """Return the caller's markers in a list of content parts or tools, in the API's form, Bedrock's or the AI SDK's."""
     found = [_own_marker(part) for part in parts if isinstance(part, dict)]
     return [marker for marker in found if marker is not None]
 
 
 def _own_marker(part: Mapping[str, Any]) -> Any:
-    if (marker := part.get("cache_control")) is not None:
+    if (marker := part.get("cache_control", part.get("cachePoint"))) is not None:
         return marker
     options = part.get("providerOptions")
     own = options.get("anthropic") if isinstance(options, dict) else None

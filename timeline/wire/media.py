@@ -10,7 +10,15 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import Attachment
-from timeline.content.native import COMPACTION, FOUND_TOOLS, GOOGLE_CALLS, SERVER_CALLS, SHELL_OUTPUT, google_kind
+from timeline.content.native import (
+    COMPACTION,
+    FOUND_TOOLS,
+    GOOGLE_CALLS,
+    JSON_TEXT,
+    SERVER_CALLS,
+    SHELL_OUTPUT,
+    google_kind,
+)
 from timeline.wire.foreign import text_of
 
 if TYPE_CHECKING:
@@ -43,7 +51,7 @@ _OPENAI_KEYS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
 
 _UNSAID: Final = frozenset(
     {
-        *("text", SHELL_OUTPUT, FOUND_TOOLS, *SERVER_CALLS),
+        *("text", JSON_TEXT["type"], SHELL_OUTPUT, FOUND_TOOLS, *SERVER_CALLS),
         *("web_search_call", "mcp_list_tools", "tool_search_call", "shell_call", "program"),
     }
 )

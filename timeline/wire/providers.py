@@ -185,3 +185,26 @@ GEMINI: Final = ProviderFacts(
     demands_signature=re.compile(r"gemini-(?:[3-9]|\d\d)"),
     foreign_signature="skip_thought_signature_validator",
 )
+
+BEDROCK: Final = ProviderFacts(
+    name="bedrock_converse",
+    max_markers=4,
+    unmarkable=frozenset({"reasoningContent"}),
+    id_pattern=_WORD,  # the service takes more signs, Claude does not
+    id_length=64,
+    name_pattern=_WORD,
+    name_length=64,
+    signed_reasoning=frozenset({"reasoningContent"}),
+    prefix_bound=ANTHROPIC.prefix_bound,
+    picture_types=_PICTURES,
+    source="AWS documentation: Converse, prompt caching, tool use; the service model that botocore 1.44 ships; what "
+    "users measured of it: bifrost#6942, inspect_ai#5131, hermes-agent#55092, strands-agents#1966 and #3677, "
+    "LibreChat#13838, langchain-aws#401, vercel/ai#20365",
+    as_of="2026-11",
+    own=ANTHROPIC.own,
+    unsigned=re.compile(r"nova|minimax"),
+)
+MARKED_ON_BEDROCK: Final = re.compile(r"claude|nova")
+"""Matches the ids of models on Bedrock that take cache points, and a result's status; the others refuse both."""
+LONG_ON_BEDROCK: Final = re.compile(r"claude-[a-z]+-(?:4-[5-9](?!\d)|[5-9](?!\d)|[1-9]\d(?!\d))")
+"""Matches the ids of those that keep a prefix for an hour."""

@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from timeline.wire.foreign import object_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -172,6 +174,18 @@ _BY_CODE: Final[tuple[tuple[re.Pattern[str], Cause], ...]] = (
         ),
         "refused",
     ),
+    # Bedrock's, which AWS' SDK raises without a status of their own where a stream breaks off
+    (
+        re.compile(r"throttlingexception|modelnotreadyexception|servicequotaexceededexception", re.IGNORECASE),
+        "rate_limit",
+    ),
+    (re.compile(r"(modelstreamerror|modelerror|internalserver)exception", re.IGNORECASE), "server"),
+    (re.compile(r"serviceunavailableexception", re.IGNORECASE), "overloaded"),
+    (re.compile(r"modeltimeoutexception", re.IGNORECASE), "timeout"),
+    (
+        re.compile(r"(expiredtoken|accessdenied|unrecognizedclient|invalidsignature)(exception)?", re.IGNORECASE),
+        "authentication",
+    ),
 )
 """Codes of errors whose status does not identify them; the messages beside some of them are Chinese."""
 _BY_WORDS: Final[tuple[tuple[re.Pattern[str], Cause], ...]] = (
@@ -216,8 +230,14 @@ def cause_of(error: BaseException) -> Cause:
 
 
 def status_of(error: BaseException) -> int | None:
-    """Return the HTTP status: from ``status_code``, or, if it is one, from ``code``, as Google's SDK has it."""
-    values = (getattr(error, name, None) for name in ("status_code", "code"))
+    """Return the HTTP status: from ``status_code``, or, if it is one, from ``code``, as Google's SDK has it.
+
+    AWS' SDK has it in the answer.
+    """
+    values = (
+        *(getattr(error, name, None) for name in ("status_code", "code")),
+        object_of(getattr(error, "response", None), "ResponseMetadata").get("HTTPStatusCode"),
+    )
     return next((status for status in values if isinstance(status, int) and status in _OF_HTTP), None)
 
 
@@ -240,7 +260,11 @@ def _error_codes(error: BaseException) -> list[str]:
     """Return the code that an SDK took from the answer, and code and type of the error in the answer itself."""
     body: Any = getattr(error, "body", None)
     inner = body.get("error") if isinstance(body, dict) else None
-    values = (getattr(error, "code", None), *(inner.get(key) for key in ("code", "type") if isinstance(inner, dict)))
+    of_aws = object_of(getattr(error, "response", None), "Error").get("Code")
+    values = (
+        *(getattr(error, "code", None), of_aws),
+        *(inner.get(key) for key in ("code", "type") if isinstance(inner, dict)),
+    )
     return [str(code) for code in values if isinstance(code, str | int)]
 
 

@@ -4,7 +4,8 @@ The log keeps neither the body nor its messages, only what they cannot be built 
 the wire's encoder, and the body's sha256. `body_text` builds the body, before the call and again to check it.
 
 The order of a body's keys is ``model``, the parameters as they were given, then what the encoder gives, in its order.
-Google's body has an order of its own, see `timeline.wire.gemini_body`.
+Google's body has an order of its own, see `timeline.wire.gemini_body`; Bedrock's has no model, see
+`timeline.wire.converse_body`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from timeline.events import CallRequest
 from timeline.frozen import MOST_NESTING, compact_json, is_nested_deeper, repair_json
 from timeline.wire import encoded_alone, encoder, encoder_number, given_keys
 from timeline.wire.body_text import BodyText, body_alone
+from timeline.wire.converse_body import TOOL_CONFIG, converse_arguments, converse_body, with_bytes
+from timeline.wire.foreign import object_of
 from timeline.wire.gemini_body import gemini_arguments, gemini_body, is_rewritten
 
 if TYPE_CHECKING:
@@ -26,6 +29,9 @@ if TYPE_CHECKING:
 
     from timeline.wire.neutral import NeutralContext
 
+_BEDROCK: Final = "bedrock_converse"
+_IN_ADDRESS: Final = frozenset({"gemini", _BEDROCK})
+"""The wires whose requests have the model in their address, and take other arguments than the body."""
 EXTRA_BODY: Final = "extra_body"
 """The argument of Anthropic's and OpenAI's SDKs whose keys go into the body as they are."""
 _SDK_ONLY: Final = frozenset({"extra_headers", "extra_query", "timeout"})
@@ -83,7 +89,7 @@ class Request:
 
     @property
     def body(self) -> dict[str, Any]:
-        """The body that the provider receives, a new copy each time. Google's REST API has the model in its address."""
+        """The body that is sent, a new copy each time. Google's and Bedrock's have the model in their address."""
         body: dict[str, Any] = json.loads(self.text)
         return body
 
@@ -91,11 +97,12 @@ class Request:
     def arguments(self) -> dict[str, Any]:
         """The keyword arguments of the SDK's method, a new copy each time.
 
-        They are those of ``messages.create``, ``chat.completions.create``, ``responses.create`` and
-        ``models.generate_content``. They are the body but for Google's, and for what is in ``extra_body``.
+        They are those of ``messages.create``, ``chat.completions.create``, ``responses.create``,
+        ``models.generate_content`` and ``converse``. They are the body but for Google's and Bedrock's, and for what is
+        in ``extra_body``.
         """
         arguments: dict[str, Any] = json.loads(self._arguments.text)
-        return arguments
+        return with_bytes(arguments) if self.wire == _BEDROCK else arguments
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -211,6 +218,8 @@ def body_text(neutral: NeutralContext, request: CallRequest) -> str:
 def _body(wire: str, model: str, parameters: Mapping[str, Any], encoded: dict[str, Any]) -> dict[str, Any]:
     if wire == "gemini":
         return gemini_body(parameters, encoded)
+    if wire == _BEDROCK:
+        return converse_body(parameters, encoded)
     own = {key: value for key, value in parameters.items() if key != EXTRA_BODY}
     return {"model": model, **own, **_unless_own(own, encoded), **parameters.get(EXTRA_BODY, {})}
 
@@ -218,6 +227,8 @@ def _body(wire: str, model: str, parameters: Mapping[str, Any], encoded: dict[st
 def _arguments(wire: str, model: str, parameters: Mapping[str, Any], encoded: dict[str, Any]) -> dict[str, Any]:
     if wire == "gemini":
         return gemini_arguments(model, parameters, encoded)
+    if wire == _BEDROCK:
+        return converse_arguments(model, parameters, encoded)
     return {"model": model, **parameters, **_unless_own(parameters, encoded)}
 
 
@@ -228,7 +239,7 @@ def _unless_own(parameters: Mapping[str, Any], encoded: dict[str, Any]) -> dict[
 
 def _differ(wire: str, parameters: Mapping[str, Any]) -> bool:
     """Return whether the arguments of the SDK's method are others than the body: mostly a long text is written once."""
-    return wire == "gemini" or EXTRA_BODY in parameters
+    return wire in _IN_ADDRESS or EXTRA_BODY in parameters
 
 
 def _checked(wire: str, model: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -256,6 +267,8 @@ def _checked(wire: str, model: str, parameters: Mapping[str, Any]) -> dict[str, 
     _refuse_given(wire, extra.keys(), within=inner)
     _refuse_credentials(checked)
     _refuse_credentials(extra, within=inner)
+    if wire == _BEDROCK:
+        _refuse_given(wire, {"tools"} & object_of(checked, TOOL_CONFIG).keys(), within=TOOL_CONFIG)
     if wire == "gemini":
         _refuse_rewritten(extra)
     if wire == "gemini" and (others := sorted(checked.keys() - {inner})):
@@ -302,6 +315,6 @@ def _refuse_given(wire: str, names: Any, *, within: str = "") -> None:
         InvalidArgument: one of the names is such a parameter.
     """
     for name in names:
-        if name in given_keys(wire) or name == "model":
-            cure = "pass the model as model=" if name == "model" else "pass it to render()"
+        if name in given_keys(wire) or name in {"model", "modelId"} or within == TOOL_CONFIG:
+            cure = "pass the model as model=" if name in {"model", "modelId"} else "pass it to render()"
             raise InvalidArgument(f"{within}.{name}" if within else name, f"is what the context gives; {cure}")

@@ -1,7 +1,8 @@
 """Decode the response that a provider's SDK returns into blocks and the facts of one model call.
 
-Five shapes are read: Anthropic's message, OpenAI's chat completion and response, Google's content response and Ollama's
-reply. No SDK is imported: an object is read through its ``model_dump``, and a plain dict works as well.
+Six shapes are read: Anthropic's message, OpenAI's chat completion and response, Google's content response, Bedrock's
+Converse response and Ollama's reply. No SDK is imported: an object is read through its ``model_dump``, and a plain dict
+works as well.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from timeline.content.native import has_server_results
 from timeline.errors import UnknownResponse
 from timeline.events import ModelCalled
 from timeline.frozen import canonical_json, sha256_hex
-from timeline.wire import anthropic, openai_chat
-from timeline.wire.foreign import plain, text_of
+from timeline.wire import anthropic, bedrock_converse, openai_chat
+from timeline.wire.foreign import object_of, objects_of, plain, text_of
 from timeline.wire.gemini import camel, model_blocks
 from timeline.wire.gemini import parts_of as gemini_parts_of
 from timeline.wire.ollama import as_completion, is_ollama
 from timeline.wire.responses_decoding import item_blocks
-from timeline.wire.usage import anthropic_usage, gemini_usage, openai_usage, responses_usage
+from timeline.wire.usage import anthropic_usage, converse_usage, gemini_usage, openai_usage, responses_usage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,8 +42,13 @@ OUT_OF_ROOM: Final = frozenset(
 """Finish reasons of a response that ended for lack of room: its last part may be incomplete."""
 _FAILED: Final = frozenset({"error", "insufficient_system_resource", "network_error"})
 """Finish reasons of a response that its server broke off: OpenRouter's and Mistral's, DeepSeek's, Zhipu's."""
-_STOPPED: Final = frozenset({"content_filter", "refusal", "sensitive"})
-"""Finish reasons of a response that a filter stopped: a call in it may have half its arguments."""
+_STOPPED: Final = frozenset(
+    {
+        *("content_filter", "refusal", "sensitive"),
+        *("guardrail_intervened", "content_filtered", "malformed_model_output", "malformed_tool_use"),  # Bedrock's
+    }
+)
+"""Finish reasons of a response that a filter stopped, or that is malformed: a call may have half its arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +83,7 @@ def read_response(reply: Any, *, unnamed: str) -> ModelResponse:
         unnamed: the id for a response without one.
 
     Raises:
-        UnknownResponse: it has none of the five shapes.
+        UnknownResponse: it has none of the six shapes.
         InvalidBlock: it holds a value that has no form in JSON.
     """
     try:
@@ -91,6 +97,8 @@ def read_response(reply: Any, *, unnamed: str) -> ModelResponse:
     if is_gemini(value):
         value = camel(value)
         value |= {"id": value.get("responseId"), "model": value.get("modelVersion")}
+    if is_converse(value):  # it names no model
+        value |= {"id": object_of(value, "ResponseMetadata").get("RequestId")}
     id_ = value.get("id")
     response_id = id_ if isinstance(id_, str) and id_ else unnamed
     try:
@@ -143,6 +151,10 @@ def _read(reply: dict[str, Any], response_id: str) -> tuple[list[Block], Usage, 
         return blocks, responses_usage(reply.get("usage")), _status(reply)
     if is_gemini(reply):
         return _read_gemini(reply, response_id)
+    if is_converse(reply):
+        said = bedrock_converse.parts_of(objects_of(object_of(object_of(reply, "output"), "message"), "content"))
+        blocks = bedrock_converse.assistant_blocks(said, response_id, calls=response_id)
+        return blocks, converse_usage(reply.get("usage")), reply.get("stopReason")
     shape = reply.get("object") or reply.get("type") or f"the keys {', '.join(sorted(map(str, reply))[:8])}"
     raise UnknownResponse(f"a dict with {shape!s}" if shape else "an empty dict")
 
@@ -153,6 +165,11 @@ def is_gemini(reply: dict[str, Any]) -> bool:
         isinstance(reply.get(key), dict)
         for key in ("usageMetadata", "usage_metadata", "promptFeedback", "prompt_feedback")
     )
+
+
+def is_converse(reply: dict[str, Any]) -> bool:
+    """Return whether an object is a response of Bedrock's Converse API."""
+    return "stopReason" in reply and isinstance(object_of(reply, "output").get("message"), dict)
 
 
 def _read_gemini(reply: dict[str, Any], response_id: str) -> tuple[list[Block], Usage, Any]:

@@ -1,8 +1,9 @@
 """Assemble the events of a model's stream into one response, also where the stream was cut.
 
-Five dialects are read, each recognised by its first event: Anthropic's message events, OpenAI's chat chunks, OpenAI's
-response events, Google's content chunks and Ollama's pieces, plain or as their SDKs' stream helpers yield them. What
-arrived before a cut is kept (`interrupted` in `timeline.wire.responses` documents how much of it is sent).
+Six dialects are read, each recognised by its first event: Anthropic's message events, OpenAI's chat chunks, OpenAI's
+response events, Google's content chunks, Bedrock's Converse events and Ollama's pieces, plain or as their SDKs' stream
+helpers yield them. What arrived before a cut is kept (`interrupted` in `timeline.wire.responses` documents how
+much of it is sent).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from timeline.content.native import APPROVAL, CLIENT_CALLS
 from timeline.frozen import compact_json
 from timeline.wire.chat_content import Chunks
 from timeline.wire.chat_thoughts import DETAILS, ON_CALLS, THOUGHTS, Details
+from timeline.wire.converse_stream import ConverseStream, is_converse_event
 from timeline.wire.foreign import arguments_of, plain
 from timeline.wire.gemini_stream import GeminiStream
 from timeline.wire.ollama import OllamaStream, is_ollama
@@ -86,6 +88,8 @@ def _dialect_of(event: Any) -> _Dialect | None:
         return _Responses()
     if any(_field(event, name) is not None for name in _GEMINI_FIELDS):
         return GeminiStream()
+    if is_converse_event(event):
+        return ConverseStream()
     if is_ollama(plain(event)):
         return OllamaStream()
     has_choices = isinstance(_field(_chunk(event), "choices"), list)

@@ -97,6 +97,20 @@ def ai_sdk_usage(usage: Any) -> Usage:
     )
 
 
+def converse_usage(usage: Any) -> Usage:
+    """Read Bedrock's usage, where ``inputTokens`` has neither what was read from the cache nor what was written."""
+    details = usage.get("cacheDetails") if isinstance(usage, dict) else None
+    written = [each for each in details if isinstance(each, dict)] if isinstance(details, list) else []
+    long = sum(count_of(each, "inputTokens") for each in written if each.get("ttl") == "1h")
+    return Usage(
+        input_tokens=count_of(usage, "inputTokens"),
+        output_tokens=count_of(usage, "outputTokens"),
+        cache_read_tokens=count_of(usage, "cacheReadInputTokens"),
+        cache_write_5m_tokens=max(0, count_of(usage, "cacheWriteInputTokens") - long),
+        cache_write_1h_tokens=long,
+    )
+
+
 def gemini_usage(usage: Any) -> Usage:
     """Read Google's usage, where the prompt's count includes cache reads; thoughts are billed as output."""
     cached = count_of(usage, "cachedContentTokenCount")
