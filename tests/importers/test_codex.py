@@ -335,6 +335,36 @@ def test_a_session_names_where_it_comes_from(header: dict[str, Any], parent: Par
     assert recording.report.counts["second_conversation"] == ("forked_from_id" not in header)
 
 
+@pytest.mark.parametrize("rewritten", [True, False])
+@pytest.mark.parametrize(
+    "header",
+    [{"forked_from_id": "codex-1"}, {"source": {"subagent": {"thread_spawn": {"parent_thread_id": "codex-1"}}}}],
+)
+def test_what_a_fork_copied_is_counted_in_its_parent_alone(header: dict[str, Any], rewritten: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    """Its calls stay calls, without usage; most versions give what they copy the time of the copying."""
+    parent = Rollout()
+    for number in range(3):
+        parent.user(f"Question {number}")
+        parent.answer(f"Answer {number}")
+        parent.count()
+    fork = Rollout("codex-2")
+    fork.rows[0]["payload"] |= header
+    fork.rows, fork.total = [{**fork.rows[0]}, *[{**row} for row in parent.rows]], parent.total
+    fork.rows[0]["timestamp"] = "2026-01-20T09:30:00.000Z"
+    for number, row in enumerate(fork.rows[1:] if rewritten else []):
+        row["timestamp"] = f"2026-01-20T09:30:00.{number:03}Z"
+    own = len(fork.rows)
+    fork.user("What else?")
+    fork.answer("This.")
+    fork.count(500, 0, 7)
+    for number, row in enumerate(fork.rows[own:]):
+        row["timestamp"] = f"2026-01-20T09:30:{number + 2:02}.000Z"
+    recording = fork.read()
+    assert [called.usage.sent_tokens for called in calls(recording)] == [0, 0, 0, 500]
+    assert [called.usage.sent_tokens for called in calls(parent.read())] == [1000] * 3
+    assert recording.report.counts["second_conversation"] == 0
+
+
 def test_what_the_client_says_in_the_users_place_opens_no_turn() -> None:
     """Environment, project instructions and aborts are the client's; developers speak as the system."""
     rollout = Rollout()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from timeline.blocks import SystemMessage
 from timeline.events import ModelCalled, ParentLink
 from timeline.importers.builder import Origin, RecordingBuilder, parse_time
+from timeline.importers.codex_forks import copied_until
 from timeline.importers.lines import Record, read_records
 from timeline.importers.recording import ImportedCompaction, Recording, Report, short_title
 from timeline.importers.response_items import AGENT_MESSAGE, CALLS, NOTHING, SAID_BY_THE_MODEL, ItemReader
@@ -158,7 +159,9 @@ class _Rollout:
         times = [at for record in records if (at := parse_time(record.value.get("timestamp"))) is not None]
         self._builder = RecordingBuilder(report, first_time=next(iter(times), None))
         self._items = ItemReader(self._builder, report, is_client=lambda text: bool(_CLIENT.match(text)))
-        self._costs = _Costs(self._builder, self._items, report)
+        self._parent = _parent_of(header)
+        self._copied = copied_until(self._id, records) if self._parent else 0
+        self._costs = _Costs(self._builder, self._items, report, self._copied)
         self._title = ""
         self._known_header = False
         self._triggers = False
@@ -173,7 +176,7 @@ class _Rollout:
         )
         events = self._builder.finish()
         title = short_title(self._title or self._builder.first_prompt)
-        return [Recording(self._id, events, self._report, title, _parent_of(self._header))] if events else []
+        return [Recording(self._id, events, self._report, title, self._parent)] if events else []
 
     def _read(self, row: dict[str, Any], line: int) -> None:
         type_, payload = text_of(row, "type"), row.get("payload")
@@ -224,7 +227,8 @@ class _Rollout:
     def _read_header(self, payload: dict[str, Any], origin: Origin) -> None:
         """Read the session's own header, whose instructions come first; a fork repeats its parent's header."""
         session = text_of(payload, "id")
-        if session != self._id and session not in {text_of(self._header, "forked_from_id"), ""}:
+        is_parents = origin.line <= self._copied or session == text_of(self._header, "forked_from_id")
+        if session not in {self._id, ""} and not is_parents:
             self._report.note("second_conversation", origin.line, f"session {session}")
         if self._known_header or session != self._id:
             self._report.counts["skipped"] += 1
@@ -293,15 +297,22 @@ class _Costs:
 
     Older versions wrote a response and the results of its calls when all of it was complete, so that only a count marks
     the beginning of the next response.
+
+    Args:
+        builder: takes the calls.
+        items: knows the responses.
+        report: of the file.
+        copied: line of the last row that is the parent's, see `copied_until`.
     """
 
-    def __init__(self, builder: RecordingBuilder, items: ItemReader, report: Report) -> None:
+    def __init__(self, builder: RecordingBuilder, items: ItemReader, report: Report, copied: int) -> None:
         self.model = ""
         self.context = 0
         self.turn_is_over = False
         self._builder = builder
         self._items = items
         self._report = report
+        self._copied = copied
         self._total: dict[str, Any] = {}
         self._last: dict[str, Any] | None = None
         self._response = ""
@@ -397,6 +408,8 @@ class _Costs:
             self._record(f"call-{origin.key}", usage, origin, origin.at)
 
     def _record(self, response: str, usage: Usage, origin: Origin, started: datetime | None) -> None:
+        if origin.line <= self._copied:  # the parent's session has it
+            usage = Usage()
         called = ModelCalled(model=self.model, response_id=response, usage=usage, started_at=started)
         self._builder.set_model_call(response, called, origin)
 
