@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.audit.test_calls import TOOLS, reply
-from tests.scenes import after, opened, small_policy, turn
+from tests.scenes import after, opened, prompt, small_policy, turn
+from timeline.events import ParentLink
 from timeline.frozen import compact_json, sha256_hex
 from timeline.retention import scavenge
 from timeline.store import open_store
@@ -68,6 +69,37 @@ def test_calls_are_listed_a_line_each(run: Callable[..., Done], sent: list[dict[
     assert listed[0]["sha256"] == sha256_hex(compact_json(sent[0]))
     assert (listed[6]["wire"], listed[6]["sha256"], listed[6]["context"]) == ("", "", listed[5]["context"])
     assert any(row["decisions"] for row in listed)
+
+
+def test_what_a_conversation_used_is_shown_with_each_of_its_subagents(run: Callable[..., Done], db: Path) -> None:
+    """A fork has only what is its own, and is no part of its parent's sum."""
+
+    async def work() -> None:
+        async with open_store(db) as store:
+            mother = await opened(store, "mother", policy=small_policy(max_tokens=2_000))
+            await mother.append(prompt())
+            await mother.record(reply(1))
+            for id_, parent in (("agent", "mother"), ("agent of it", "agent"), ("other", "nobody")):
+                link = ParentLink(conversation=parent, relation="subagent")
+                child = await opened(store, id_, policy=small_policy(max_tokens=2_000), parent=link)
+                await child.append(prompt())
+                await child.record(reply(2))
+            await mother.record_model_call(model="claude-opus-5")
+            branch = await mother.fork(conversation="branch")
+            await branch.append(prompt())
+            await branch.record(reply(3))
+
+    asyncio.run(work())
+    rows = [row.split("\t") for row in run("usage", "mother").out.splitlines()]
+    assert [row[:4] for row in rows[1:5]] == [
+        ["mother", "", "2", "10"],
+        ["agent", "mother", "1", "10"],
+        ["agent of it", "agent", "1", "10"],
+        ["all", "", "4", "30"],
+    ]
+    assert "1 call reported no usage" in rows[5][0]
+    assert run("usage", "mother", "--json").json["usage"]["input_tokens"] == 30
+    assert run("usage", "branch", "--json").json["calls"] == 1
 
 
 def test_a_conversation_without_calls_says_how_they_are_made(run: Callable[..., Done], db: Path) -> None:

@@ -333,6 +333,18 @@ def calls(id_: ConversationId, *, db: Db = DEFAULT_DATABASE, as_json: AsJson = F
 
 
 @app.command()
+def usage(id_: ConversationId, *, db: Db = DEFAULT_DATABASE, as_json: AsJson = False) -> None:
+    """Show the tokens that a conversation and its subagents used.
+
+    A line each, and the sum. in: what was sent, with what the provider's cache answered (cached) and took in (written).
+    summaries: what the models used that wrote its summaries.
+    """
+    from timeline.cli import calls as command
+
+    _run(command.show_usage(id_, db, as_json=as_json))
+
+
+@app.command()
 def call(
     id_: ConversationId,
     number: Annotated[

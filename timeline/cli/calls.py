@@ -1,4 +1,4 @@
-"""`timeline calls` and `timeline call`: the model calls of a conversation, and one of them as it was sent."""
+"""`timeline calls`, `usage` and `call`: the model calls of a conversation, what they used, and one as it was sent."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.answers.about import about_block
 from timeline.answers.calls import call_rows, context_of
+from timeline.answers.spent import spent
 from timeline.audit.calls import SCAVENGED, read_call
 from timeline.blocks import instant_text
 from timeline.cli import output
@@ -51,6 +52,34 @@ def _cells(row: CallRow) -> tuple[object, ...]:
     head = (row.n, row.version, row.at[:19], row.wire or "-", row.model or "-")
     tokens = (used.sent_tokens or "", used.cache_read_tokens or "", used.output_tokens or "")
     return (*head, *tokens, took, row.decisions or "", ended)
+
+
+async def show_usage(conversation: str, db: str, *, as_json: bool) -> None:
+    """Print what a conversation used, what each of its subagents did, and the sum.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+    """
+    async with reading(db) as store:
+        found = await spent(store, conversation)
+    if as_json:
+        output.write_json(found.model_dump(mode="json"))
+        return
+    rows = [
+        (row.conversation, row.parent, row.calls, *_figures(row.usage, row.summaries), ", ".join(row.models))
+        for row in found.conversations
+    ]
+    if len(rows) > 1:
+        rows.append(("all", "", found.calls, *_figures(found.usage, found.summaries), ""))
+    output.table(("conversation", "of", "calls", "in", "cached", "written", "out", "summaries", "models"), rows)
+    if found.unreported:
+        say(f"{counted(found.unreported, 'call', 'calls')} reported no usage, and what they used is not in it.")
+
+
+def _figures(used: Usage, summaries: Usage) -> tuple[int, ...]:
+    written = used.cache_write_5m_tokens + used.cache_write_1h_tokens
+    by_summaries = summaries.sent_tokens + summaries.output_tokens
+    return used.sent_tokens, used.cache_read_tokens, written, used.output_tokens, by_summaries
 
 
 async def show_call(conversation: str, number: int, db: str, *, wire: str | None, body: bool, as_json: bool) -> None:

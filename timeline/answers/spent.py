@@ -1,0 +1,97 @@
+"""What a conversation used, and each of its subagents: the tokens that the providers reported."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, Final
+
+from timeline.events import CompactionCompleted, ModelCalled
+from timeline.frozen import Frozen
+from timeline.usage import Usage
+
+if TYPE_CHECKING:
+    from timeline.ports import ConversationInfo, EventStore
+
+_TYPES: Final = ("model.called", "compaction.completed")
+
+
+class SpentRow(Frozen):
+    """What one conversation used by itself.
+
+    ``parent`` is the conversation whose subagent it is, and empty for the one that was asked for. ``calls`` are its
+    model calls and ``unreported`` those of them without usage; ``usage`` is of its calls, ``summaries`` of the models
+    that wrote its summaries.
+    """
+
+    conversation: str
+    title: str
+    parent: str
+    calls: int
+    unreported: int
+    usage: Usage
+    summaries: Usage
+    models: tuple[str, ...]
+
+
+class Spent(Frozen):
+    """What a conversation used with its subagents: a row each, parents before their subagents, and the sum.
+
+    The past that a fork shares is its parent's. Forks are conversations of their own: neither is in the sum.
+    """
+
+    conversations: tuple[SpentRow, ...]
+    calls: int
+    unreported: int
+    usage: Usage
+    summaries: Usage
+
+
+async def spent(store: EventStore, conversation: str) -> Spent:
+    """Add up what a conversation and its subagents used.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+    """
+    own = await store.info(conversation)
+    subagents: dict[str, list[ConversationInfo]] = {}
+    async for info in store.conversations():
+        if info.parent is not None and info.parent.relation == "subagent":
+            subagents.setdefault(info.parent.conversation, []).append(info)
+    rows: dict[str, SpentRow] = {}
+    waiting = [(own, "")]
+    while waiting:
+        info, parent = waiting.pop()
+        if info.id not in rows:
+            rows[info.id] = await _row(store, info, parent)
+            begun = sorted(subagents.get(info.id, ()), key=lambda child: (child.created_at, child.id), reverse=True)
+            waiting += [(child, info.id) for child in begun]
+    found = (*rows.values(),)
+    return Spent(
+        conversations=found,
+        calls=sum(row.calls for row in found),
+        unreported=sum(row.unreported for row in found),
+        usage=reduce(Usage.plus, (row.usage for row in found)),
+        summaries=reduce(Usage.plus, (row.summaries for row in found)),
+    )
+
+
+async def _row(store: EventStore, info: ConversationInfo, parent: str) -> SpentRow:
+    calls, unreported, used, summaries, models = 0, 0, Usage(), Usage(), dict[str, None]()
+    async for event in store.read(info.id, after=info.base, types=_TYPES):
+        if isinstance(called := event.payload, ModelCalled):
+            calls += 1
+            unreported += called.usage == Usage()
+            used = used.plus(called.usage)
+            models |= {called.model: None} if called.model else {}
+        elif isinstance(event.payload, CompactionCompleted) and (by := event.payload.written_by).usage is not None:
+            summaries = summaries.plus(by.usage)
+    return SpentRow(
+        conversation=info.id,
+        title=info.title,
+        parent=parent,
+        calls=calls,
+        unreported=unreported,
+        usage=used,
+        summaries=summaries,
+        models=(*models,),
+    )
