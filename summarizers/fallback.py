@@ -21,6 +21,7 @@ from timeline.ports import SIGNALS, Summary, name_of, window_of
 from timeline.usage import Usage, total_usage
 from timeline.wire.refusals import cause_of
 
+from .error_texts import ERROR_TEXT, is_error_text
 from .invented import invented_names, without_names
 from .progressive import ABSURD, REFUSED, cut_to_cap
 from .refused import is_refusal
@@ -248,11 +249,13 @@ def _absurd(text: str, request: SummaryRequest) -> _Failure | None:
 
 
 def _empty(text: str, request: SummaryRequest) -> _Failure | None:
-    """Refuse a text that shows nothing, nothing but the headings that the author was asked to fill, or a refusal."""
+    """Refuse a text that shows nothing, headings that the author was asked to fill alone, a refusal or an error."""
     body = _HEADINGS.sub("", text)
     if not shows(body):
         return _Failure("the answer is empty", "empty")
-    return _Failure(REFUSED, "refused") if is_refusal(body, request) else None
+    if is_refusal(body, request):
+        return _Failure(REFUSED, "refused")
+    return _Failure(ERROR_TEXT, "error") if is_error_text(body, request) else None
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from timeline.errors import SummarizerFailed
 from timeline.frozen import sha256_hex
 
+from .error_texts import ERROR_TEXT, is_error_text
 from .layouts import UNKNOWN_TASK, incorporates
 from .original_task import original_task
 from .prompts import load_prompt, prompt_for
@@ -34,6 +35,8 @@ _FENCE: Final = "\n{fence}\n"
 """The opening of the record in every prompt: its field on a line of its own."""
 _SLACK: Final = 16
 """Most tokens by which joined texts count more than their parts."""
+_REPEATED: Final = 200
+"""Characters at the beginning of a question by which an answer is known that repeats it."""
 REFUSED: Final = "the model declined to answer, in words of its own"
 _MARKS: Final = re.compile(r"</?[A-Za-z][\w:-]{0,40}+[^<>\n]{0,200}+>")
 """Matches a tag: a model that was stopped, or that closes what it never opened, may answer with tags alone."""
@@ -165,7 +168,11 @@ async def summarize_progressively(
         )
     answer = LastAnswer(previous)
     for chunk in chunked(script.entries(request.blocks), room, counter, script.separator):
-        answer = accepted(await call(build_message(request, chunk, answer.text, texts)), request)
+        message = build_message(request, chunk, answer.text, texts)
+        said = await call(message)
+        if isinstance(said, str) and said.lstrip().startswith(message.text.strip()[:_REPEATED]):
+            raise SummarizerFailed(["the answer repeats the question"], cause="error")
+        answer = accepted(said, request)
     return answer
 
 
@@ -173,8 +180,8 @@ def accepted(answer: object, request: SummaryRequest) -> LastAnswer:
     """Check an answer against the cap: an answer up to twice as long is cut at a line or sentence, and marked as cut.
 
     Raises:
-        SummarizerFailed: the answer is no text, empty, a refusal, or longer than twice the cap where the request does
-            not have it cut.
+        SummarizerFailed: the answer is no text, empty, a refusal, an error, or longer than twice the cap where the
+            request does not have it cut.
     """
     max_tokens, counter = request.max_tokens, request.counter
     if not isinstance(answer, str):
@@ -184,6 +191,8 @@ def accepted(answer: object, request: SummaryRequest) -> LastAnswer:
         raise SummarizerFailed(["the answer is empty"], cause="empty")
     if is_refusal(text, request):
         raise SummarizerFailed([REFUSED], cause="refused")
+    if is_error_text(text, request):
+        raise SummarizerFailed([ERROR_TEXT], cause="error")
     if request.too_long == "cut":
         return cut_to_cap(text, request)
     tokens = counter.count(text)
