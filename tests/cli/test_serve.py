@@ -50,6 +50,11 @@ def test_a_port_in_use_is_one_line(run: Callable[..., Done]) -> None:
         run("mcp", "--http", taken.getsockname()[1]).fails(Exit.USAGE, "Choose another port")
 
 
+def test_a_token_that_can_be_guessed_is_refused(run: Callable[..., Done]) -> None:
+    """Before anything is served."""
+    run("mcp", "--http", "0", "--token", "secret").fails(Exit.USAGE, "16 printable ASCII characters")
+
+
 def test_without_the_extra_the_command_names_it(db: Path) -> None:
     """In one line, in a process where it is not installed."""
     program = "import sys; sys.modules['mcp'] = None; from timeline.cli import main; sys.exit(main())"

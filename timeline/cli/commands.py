@@ -345,6 +345,15 @@ def mcp(
             help="Serve at http://127.0.0.1:PORT/mcp instead of stdio; 0 picks a free port.",
         ),
     ] = None,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            "--token",
+            envvar="TIMELINE_MCP_TOKEN",
+            metavar="TEXT",
+            help="Answer over HTTP only who sends it as Authorization: Bearer.",
+        ),
+    ] = None,
     only: Annotated[
         list[str] | None,
         typer.Option(
@@ -365,7 +374,7 @@ def mcp(
     """
     from timeline.cli import serve
 
-    run(serve.mcp(db, only or (), http=http, answer_tokens=answer_tokens))
+    run(serve.mcp(db, only or (), http=http, token=token, answer_tokens=answer_tokens))
 
 
 def inspect(

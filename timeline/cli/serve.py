@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from timeline.cli.database import only_reading
 from timeline.cli.exits import UsageProblem
 from timeline.cli.output import note
+from timeline.integrations.bearer import checked_token
 from timeline.integrations.mcp.scope import Scope
 from timeline.store.addresses import without_password
 
@@ -17,12 +18,14 @@ if TYPE_CHECKING:
 _HOST: Final = "127.0.0.1"
 
 
-async def mcp(db: str, only: Sequence[str], *, http: int | None, answer_tokens: int) -> None:
+async def mcp(db: str, only: Sequence[str], *, http: int | None, token: str | None, answer_tokens: int) -> None:
     """Serve a database until the client closes standard input or, with a port, until the process is stopped.
 
     Raises:
         UsageProblem: the port is in use, or not allowed.
+        InvalidArgument: the token is too short.
     """
+    let_in = None if token is None else checked_token(token)
     async with only_reading(db) as store:
         from timeline.integrations.mcp import server  # noqa: PLC0415 - slow: report a wrong database first
 
@@ -32,7 +35,9 @@ async def mcp(db: str, only: Sequence[str], *, http: int | None, answer_tokens: 
             return
         with _listening(http) as listening:
             note(f"serving {without_password(db)} at http://{_HOST}:{listening.getsockname()[1]}/mcp; Ctrl-C ends it")
-            await server.serve_http(store, listening, max_tokens=answer_tokens, scope=scope)
+            if let_in is None:
+                note("every user of this machine can ask it; --token lets in those alone that know the token")
+            await server.serve_http(store, listening, max_tokens=answer_tokens, scope=scope, token=let_in)
 
 
 def _listening(port: int) -> socket.socket:

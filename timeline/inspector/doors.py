@@ -6,11 +6,12 @@ has the port, since cookies of one machine are shared by all its ports.
 
 from __future__ import annotations
 
-from secrets import compare_digest, token_urlsafe
-from typing import TYPE_CHECKING, Final
+from secrets import token_urlsafe
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, quote, urlencode
 
-from timeline.errors import InvalidArgument, needs
+from timeline.errors import needs
+from timeline.integrations.bearer import bearer_of, checked_token, is_same
 
 with needs("inspector"):
     from starlette.responses import RedirectResponse
@@ -18,9 +19,6 @@ with needs("inspector"):
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
-
-_LEAST: Final = 16
-"""Characters of the shortest token that is taken: what is shorter can be guessed."""
 
 
 class TokenDoor:
@@ -39,11 +37,7 @@ class TokenDoor:
     """
 
     def __init__(self, port: int, token: str | None = None, *, secure: bool = False) -> None:
-        if token is not None and (len(token) < _LEAST or not token.isascii() or not token.isprintable()):
-            raise InvalidArgument(
-                "token", f"a token needs {_LEAST} printable ASCII characters or more, so that nobody guesses it"
-            )
-        self.token: str = token or token_urlsafe(32)
+        self.token: str = token_urlsafe(32) if token is None else checked_token(token)
         self._cookie = f"timeline-inspector-{port}"
         self._session = token_urlsafe(32)
         self._once: set[str] = set()
@@ -60,15 +54,14 @@ class TokenDoor:
         given = request.query_params.get("token")
         if given is not None and request.method in {"GET", "HEAD"} and self._takes(given):
             return self._entered(request)
-        if (cookie := request.cookies.get(self._cookie)) is not None and _equal(cookie, self._session):
+        if (cookie := request.cookies.get(self._cookie)) is not None and is_same(cookie, self._session):
             return True
-        scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
-        return scheme.lower() == "bearer" and _equal(bearer.strip(), self.token)
+        return is_same(bearer_of(request.headers.get("authorization", "")), self.token)
 
     def _takes(self, given: str) -> bool:
-        if _equal(given, self.token):
+        if is_same(given, self.token):
             return True
-        found = next((one for one in self._once if _equal(given, one)), None)
+        found = next((one for one in self._once if is_same(given, one)), None)
         self._once.discard(found or "")
         return found is not None
 
@@ -79,7 +72,3 @@ class TokenDoor:
         response = RedirectResponse("./" + last + (f"?{urlencode(kept)}" if kept else ""), status_code=303)
         response.set_cookie(self._cookie, self._session, httponly=True, samesite="strict", secure=self._secure)
         return response
-
-
-def _equal(given: str, known: str) -> bool:
-    return compare_digest(given.encode(), known.encode())

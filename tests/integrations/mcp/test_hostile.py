@@ -18,6 +18,7 @@ from tests.scenes import AT
 from timeline import Timeline, open_store, policies
 from timeline.blocks import AssistantCompletion, ToolCall, ToolResult, UserPrompt
 from timeline.events import BlockAppended, NewEvent, event_id
+from timeline.integrations.bearer import OnlyWithToken
 from timeline.integrations.http_bounds import BoundedBodies
 from timeline.integrations.loopback import OnlyLocal, loopback_hosts
 from timeline.integrations.mcp.server import build_server
@@ -84,6 +85,7 @@ async def test_arguments_nested_deeply_are_answered_with_an_error(db: Path) -> N
             await check_alive(server)
 
 
+KNOWN: Final = "a-token-of-16-or-more"
 NO_MESSAGES: Final[list[tuple[str, int, int | str | None]]] = [
     ("garbage", PARSE_ERROR, None),
     ("\x00\x01\x7f", PARSE_ERROR, None),
@@ -191,6 +193,15 @@ async def test_over_http_a_page_of_another_site_and_a_proxy_are_refused(headers:
     app = OnlyLocal(PlainTextResponse("recorded"), loopback_hosts(PORT))
     assert (await ask_http(app, "/mcp")).body == b"recorded"
     assert (await ask_http(app, "/mcp", headers=headers)).status == 403
+
+
+@pytest.mark.parametrize("sent", ["", "Bearer", "Bearer another-token-of-16", f"Basic {KNOWN}", KNOWN])
+async def test_over_http_another_user_of_the_machine_is_refused_without_the_token(sent: str) -> None:
+    """A port is open to all of them, and the database may not be."""
+    app = OnlyWithToken(PlainTextResponse("recorded"), KNOWN)
+    assert (await ask_http(app, "/mcp", headers={"authorization": f"bearer {KNOWN}"})).body == b"recorded"
+    refused = await ask_http(app, "/mcp", headers={"authorization": sent} if sent else {})
+    assert (refused.status, refused.headers["www-authenticate"]) == (401, "Bearer")
 
 
 async def test_an_answer_says_that_what_it_holds_is_data_and_where_that_ends(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import timeline
 from timeline import checks
 from timeline.display.controls import show_controls
 from timeline.errors import TimelineError, needs
+from timeline.integrations.bearer import OnlyWithToken
 from timeline.integrations.http_bounds import TOO_LONG, BoundedBodies
 from timeline.integrations.loopback import OnlyLocal, loopback_hosts
 from timeline.integrations.mcp.answers import (
@@ -280,6 +281,7 @@ async def serve_http(
     max_tokens: int = DEFAULT_MAX_TOKENS,
     deadline: float = DEADLINE,
     scope: Scope | None = None,
+    token: str | None = None,
 ) -> None:
     """Serve any number of clients of this machine at the path ``/mcp``, until the process is stopped.
 
@@ -292,10 +294,17 @@ async def serve_http(
         max_tokens: most tokens of an answer.
         deadline: seconds that an answer may take.
         scope: the conversations that clients may see, see `build_server`.
+        token: what each request has to bring as ``Authorization: Bearer``; without one, all users of this machine are
+            answered.
+
+    Raises:
+        InvalidArgument: the token is too short, or no header takes it.
     """
     server = build_server(store, max_tokens=max_tokens, deadline=deadline, scope=scope)
     app: Starlette = server.streamable_http_app(stateless_http=True, json_response=True)
-    guarded = OnlyLocal(BoundedBodies(app, deadline), loopback_hosts(listening.getsockname()[1]))
+    bounded = BoundedBodies(app, deadline)
+    let_in = bounded if token is None else OnlyWithToken(bounded, token)
+    guarded = OnlyLocal(let_in, loopback_hosts(listening.getsockname()[1]))
     config = uvicorn.Config(guarded, log_level="warning", timeout_graceful_shutdown=_LEAVING)
     await uvicorn.Server(config).serve(sockets=[listening])
 
