@@ -15,7 +15,15 @@ from timeline.frozen import compact_json
 from timeline.wire.foreign import arguments_of, text_of
 from timeline.wire.gemini import SIGNATURE
 from timeline.wire.groups import said_to_model
-from timeline.wire.media import attachment_block, content_parts, picture_source, shown_parts, text_part, unseen_line
+from timeline.wire.media import (
+    attachment_block,
+    content_parts,
+    picture_source,
+    shown_parts,
+    text_part,
+    translated,
+    unseen_line,
+)
 from timeline.wire.neutral import FAILED
 from timeline.wire.providers import ANTHROPIC, GEMINI, OPENAI_RESPONSES
 
@@ -54,6 +62,7 @@ def file_of(part: Part) -> File | None:
     """Return a content part of any provider as a file; None for other parts, and for files given by an id only."""
     if part["type"] == "file" and isinstance(part.get("mediaType"), str):
         return _own_file(part)
+    part = translated(part)
     if part["type"] == "input_audio" and isinstance(audio := part.get("input_audio"), dict):
         kind, data = text_of(audio, "format"), text_of(audio, "data")
         return File(f"audio/{kind}", data, is_url=False) if kind and data else None

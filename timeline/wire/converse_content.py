@@ -16,7 +16,7 @@ from timeline.frozen import compact_json, sha256_hex
 from timeline.wire.foreign import arguments_of, object_of, text_of
 from timeline.wire.gemini_tools import is_base64
 from timeline.wire.groups import OPENING_LINE
-from timeline.wire.media import anthropic_media, shown_parts, text_part, unseen_line
+from timeline.wire.media import anthropic_media, shown_parts, text_part, translated, unseen_line
 from timeline.wire.providers import BEDROCK
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ def has_block(part: Part, place: str) -> bool:
 def _block_of(part: Part, place: str, origin: str) -> Part | None:
     if part["type"] in FILES and isinstance(source := part.get("source"), dict) and _SOURCES & source.keys():
         return _own_block(part, source, place)
+    part = translated(part)
     made = anthropic_media(part, BEDROCK, place)
     source = object_of(made, "source")
     data, mime = text_of(source, "data"), text_of(source, "media_type")

@@ -49,9 +49,12 @@ _OPENAI_KEYS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
 }
 """The object inside a content part of Chat Completions, and its required keys, by the part's type."""
 
+_CHAT_FILE: Final = ("file_id", "file_data", "filename")
+"""The keys of a file in Chat Completions."""
+
 _UNSAID: Final = frozenset(
     {
-        *("text", JSON_TEXT["type"], SHELL_OUTPUT, FOUND_TOOLS, *SERVER_CALLS),
+        *("text", "input_text", "output_text", JSON_TEXT["type"], SHELL_OUTPUT, FOUND_TOOLS, *SERVER_CALLS),
         *("web_search_call", "mcp_list_tools", "tool_search_call", "shell_call", "program"),
     }
 )
@@ -157,6 +160,22 @@ def _titled(part: Part, content: JsonValue) -> str:
     return "\n".join(filter(None, (head, text_of(part, "context"), *texts)))
 
 
+def translated(part: Part) -> Part:
+    """Return a picture or PDF document of OpenAI's in the form that the other wires read, any other part as it is.
+
+    The Responses API has its own names; a file is a document where its data says that it is a PDF.
+    """
+    if part["type"] == "input_image" and (url := _url_of(part)):
+        detail = {"detail": part["detail"]} if isinstance(part.get("detail"), str) else {}
+        return {"type": "image_url", "image_url": {"url": url, **detail}}
+    file = part.get("file") if part["type"] == "file" else part if part["type"] == "input_file" else None
+    matched = _DATA_URL.fullmatch(text_of(file, "file_data")) if isinstance(file, dict) else None
+    if not isinstance(file, dict) or matched is None or matched[1] != "application/pdf":
+        return part
+    titled = {"title": file["filename"]} if text_of(file, "filename") else {}
+    return {"type": "document", "source": {"type": "base64", "media_type": matched[1], "data": matched[2]}, **titled}
+
+
 def anthropic_media(part: Part, facts: ProviderFacts, place: str = "user") -> Part | None:
     """Return a content part in the form of the Messages API, without cache markers; None if it has none.
 
@@ -165,6 +184,7 @@ def anthropic_media(part: Part, facts: ProviderFacts, place: str = "user") -> Pa
         facts: the provider's rules.
         place: where it goes: ``user``, among the user's parts, or ``result``, into a tool's result.
     """
+    part = translated(part)
     if part["type"] in _ANTHROPIC_KEYS:
         return _anthropic_own(part) if _ONLY_IN.get(part["type"], place) == place else None
     if part["type"] == "image_url":
@@ -192,6 +212,9 @@ def _anthropic_own(part: Part) -> Part | None:
 
 def openai_media(part: Part, facts: ProviderFacts) -> Part | None:
     """Return a content part in the form of Chat Completions; None if it has none."""
+    part = translated(part) if part["type"] == "input_image" else part
+    if part["type"] == "input_file" and not text_of(part, "file_url"):
+        part = {"type": "file", "file": {key: part[key] for key in _CHAT_FILE if text_of(part, key)}}
     if part["type"] == "image_url":
         url = _url_of(part)
         detail = part["image_url"].get("detail") if isinstance(part.get("image_url"), dict) else None
@@ -247,6 +270,7 @@ def gemini_media(part: Part, facts: ProviderFacts) -> Part | None:
         audio = openai_media(part, facts)
         inner = audio["input_audio"] if audio else None
         return _inline(f"audio/{inner['format']}", inner["data"]) if inner else None
+    part = translated(part)
     source = picture_source(part)
     if source is None:
         return None
