@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from tests.scenes import answer, call, log_of, opened, prompt, result, small_policy, words
+from tests.sdks import anthropic_message
 from timeline.blocks import AssistantCompletion, ToolCall, ToolResult, UserPrompt
 from timeline.store.memory import MemoryStore
 from timeline.wire.neutral import INTERRUPTED
@@ -112,6 +113,19 @@ async def test_a_list_of_messages_that_goes_back_leaves_the_tail() -> None:
     edited = [*said[:3], {"role": "user", "content": "edited"}]
     assert [block.text for block in await follower.take_messages(edited)] == ["edited"]
     assert (await timeline.render()).to_openai_chat()["messages"] == edited[1:]
+
+
+async def test_a_recorded_reply_leaves_with_the_question_that_it_answers() -> None:
+    """The list never had it, so that it stayed in view; what an application says by itself stays."""
+    timeline = await opened(MemoryStore())
+    follower = timeline.list_follower()
+    said = [{"role": "user", "content": "first"}, {"role": "assistant", "content": "one"}]
+    await follower.take_messages([*said, {"role": "user", "content": "second"}])
+    await timeline.record(anthropic_message())
+    await timeline.append(result("toolu_1"), UserPrompt(text="by the way"))
+    await follower.take_messages([*said, {"role": "user", "content": "edited"}])
+    shown = (await timeline.render()).to_openai_chat()["messages"]
+    assert [message["content"] for message in shown] == ["first", "one", "by the way", "edited"]
 
 
 async def test_a_list_of_calls_without_ids_is_appended_once() -> None:

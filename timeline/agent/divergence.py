@@ -31,7 +31,8 @@ class LoggedBlock(NamedTuple):
         version: of its event.
         key: content key.
         id: the framework's id of its message; empty where it has none that lasts.
-        owned: a framework's list brought it; what others appended is in no such list, and never abandoned.
+        owned: a framework's list brought it. What others appended is in no such list, and never abandoned, save for a
+            response behind something that is.
         shown: it is not abandoned.
         group: number of the response that it is part of or answers; 0 for none. A response is abandoned as a whole.
     """
@@ -261,8 +262,14 @@ class _Comparison:
         return self._is(place, number) and (not self._ids_last or not one or not other or one == other)
 
     def _with_whole_responses(self, tail: Sequence[int]) -> Divergence:
-        """Abandon responses as a whole; what the list still has of one is appended anew, to be answered anew."""
+        """Abandon responses as a whole; what the list still has of one is appended anew, to be answered anew.
+
+        A response that another recorded, and the list never had, answers what was said before it: behind something
+        abandoned it is abandoned, too.
+        """
         gone = set(tail)
+        behind, again = min(gone, default=len(self._known)), set(self._matched.values())
+        gone.update(n for n, b in enumerate(self._known) if n > behind and b.shown and b.group and n not in again)
         groups = {self._known[place].group for place in gone} - {0}
         gone.update(n for n, block in enumerate(self._known) if block.shown and block.group in groups)
         matched = {number: place for number, place in self._matched.items() if place not in gone}
