@@ -22,7 +22,7 @@ DOCUMENT_CHARACTERS: Final = 33
 """Characters of base64 to a token of a document: a page of some 75 KB costs up to 3,000 tokens."""
 _OPAQUE_KEYS: Final = (
     *("signature", "data", "encrypted_content", "thinkingSignature", "thoughtSignature"),
-    *("thought_signature", "encrypted_stdout"),
+    *("thought_signature", "encrypted_stdout", "redactedContent"),
 )
 _FILE_KEYS: Final = ("source", "file", "input_audio", "inlineData", "inline_data", "fileData", "file_data")
 """The keys under which the parts of providers hold a file."""
