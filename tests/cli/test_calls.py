@@ -12,6 +12,7 @@ from tests.audit.test_calls import TOOLS, reply
 from tests.scenes import after, opened, prompt, small_policy, turn
 from timeline.events import ParentLink
 from timeline.frozen import compact_json, sha256_hex
+from timeline.lab.prices import read_prices
 from timeline.retention import scavenge
 from timeline.store import open_store
 
@@ -98,8 +99,12 @@ def test_what_a_conversation_used_is_shown_with_each_of_its_subagents(run: Calla
         ["all", "", "4", "30"],
     ]
     assert "1 call reported no usage" in rows[5][0]
-    assert run("usage", "mother", "--json").json["usage"]["input_tokens"] == 30
+    told = run("usage", "mother", "--json").json
+    assert told["usage"]["input_tokens"] == 30
     assert run("usage", "branch", "--json").json["calls"] == 1
+    priced = read_prices().price_of("claude-opus-5")
+    assert told["dollars"] == pytest.approx(3 * priced.money(priced.units(uncached=10, output=2)))
+    assert told["unpriced"] == 0
 
 
 def test_a_conversation_without_calls_says_how_they_are_made(run: Callable[..., Done], db: Path) -> None:

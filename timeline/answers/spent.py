@@ -10,7 +10,12 @@ from timeline.frozen import Frozen
 from timeline.usage import Usage
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
     from timeline.ports import ConversationInfo, EventStore
+
+    Prices: TypeAlias = Callable[[str, Usage], float | None]
 
 _TYPES: Final = ("model.called", "compaction.completed")
 
@@ -20,7 +25,8 @@ class SpentRow(Frozen):
 
     ``parent`` is the conversation whose subagent it is, and empty for the one that was asked for. ``calls`` are its
     model calls and ``unreported`` those of them without usage; ``usage`` is of its calls, ``summaries`` of the models
-    that wrote its summaries.
+    that wrote its summaries. ``dollars`` is the price of both, without that of calls of models that have none, of which
+    there are ``unpriced``.
     """
 
     conversation: str
@@ -30,6 +36,8 @@ class SpentRow(Frozen):
     unreported: int
     usage: Usage
     summaries: Usage
+    dollars: float
+    unpriced: int
     models: tuple[str, ...]
 
 
@@ -44,10 +52,17 @@ class Spent(Frozen):
     unreported: int
     usage: Usage
     summaries: Usage
+    dollars: float
+    unpriced: int
 
 
-async def spent(store: EventStore, conversation: str) -> Spent:
+async def spent(store: EventStore, conversation: str, prices: Prices) -> Spent:
     """Add up what a conversation and its subagents used.
+
+    Args:
+        store: has them.
+        conversation: its id.
+        prices: return the price of a model's call in US dollars; None of a model that has none.
 
     Raises:
         ConversationNotFound: there is no such conversation.
@@ -62,7 +77,7 @@ async def spent(store: EventStore, conversation: str) -> Spent:
     while waiting:
         info, parent = waiting.pop()
         if info.id not in rows:
-            rows[info.id] = await _row(store, info, parent)
+            rows[info.id] = await _row(store, info, parent, prices)
             begun = sorted(subagents.get(info.id, ()), key=lambda child: (child.created_at, child.id), reverse=True)
             waiting += [(child, info.id) for child in begun]
     found = (*rows.values(),)
@@ -72,19 +87,24 @@ async def spent(store: EventStore, conversation: str) -> Spent:
         unreported=sum(row.unreported for row in found),
         usage=reduce(Usage.plus, (row.usage for row in found)),
         summaries=reduce(Usage.plus, (row.summaries for row in found)),
+        dollars=sum(row.dollars for row in found),
+        unpriced=sum(row.unpriced for row in found),
     )
 
 
-async def _row(store: EventStore, info: ConversationInfo, parent: str) -> SpentRow:
+async def _row(store: EventStore, info: ConversationInfo, parent: str, prices: Prices) -> SpentRow:
     calls, unreported, used, summaries, models = 0, 0, Usage(), Usage(), dict[str, None]()
+    paid: list[float | None] = []
     async for event in store.read(info.id, after=info.base, types=_TYPES):
         if isinstance(called := event.payload, ModelCalled):
             calls += 1
             unreported += called.usage == Usage()
             used = used.plus(called.usage)
+            paid += [prices(called.model, called.usage)] if called.usage != Usage() else []
             models |= {called.model: None} if called.model else {}
         elif isinstance(event.payload, CompactionCompleted) and (by := event.payload.written_by).usage is not None:
             summaries = summaries.plus(by.usage)
+            paid.append(prices(by.model or "", by.usage))
     return SpentRow(
         conversation=info.id,
         title=info.title,
@@ -93,5 +113,7 @@ async def _row(store: EventStore, info: ConversationInfo, parent: str) -> SpentR
         unreported=unreported,
         usage=used,
         summaries=summaries,
+        dollars=sum(price for price in paid if price is not None),
+        unpriced=paid.count(None),
         models=(*models,),
     )

@@ -337,7 +337,7 @@ def usage(id_: ConversationId, *, db: Db = DEFAULT_DATABASE, as_json: AsJson = F
     """Show the tokens that a conversation and its subagents used.
 
     A line each, and the sum. in: what was sent, with what the provider's cache answered (cached) and took in (written).
-    summaries: what the models used that wrote its summaries.
+    summaries: what the models used that wrote its summaries. dollars: both, at the list prices that `timeline lab` has.
     """
     from timeline.cli import calls as command
 

@@ -16,11 +16,13 @@ from timeline.cli.output import paint, say, write
 from timeline.display.brief import brief
 from timeline.errors import CallUnavailable
 from timeline.frozen import compact_json
+from timeline.lab.prices import read_prices
 from timeline.log.stopwatch import spelled
 from timeline.projection.explain import counted
 
 if TYPE_CHECKING:
     from timeline.answers.calls import CallRow
+    from timeline.answers.spent import Spent, SpentRow
     from timeline.audit.calls import Call
     from timeline.usage import Usage
 
@@ -61,25 +63,44 @@ async def show_usage(conversation: str, db: str, *, as_json: bool) -> None:
         ConversationNotFound: there is no such conversation.
     """
     async with reading(db) as store:
-        found = await spent(store, conversation)
+        found = await spent(store, conversation, _paid)
     if as_json:
         output.write_json(found.model_dump(mode="json"))
         return
     rows = [
-        (row.conversation, row.parent, row.calls, *_figures(row.usage, row.summaries), ", ".join(row.models))
-        for row in found.conversations
+        (row.conversation, row.parent, row.calls, *_figures(row), ", ".join(row.models)) for row in found.conversations
     ]
     if len(rows) > 1:
-        rows.append(("all", "", found.calls, *_figures(found.usage, found.summaries), ""))
-    output.table(("conversation", "of", "calls", "in", "cached", "written", "out", "summaries", "models"), rows)
+        rows.append(("all", "", found.calls, *_figures(found), ""))
+    output.table(
+        ("conversation", "of", "calls", "in", "cached", "written", "out", "summaries", "dollars", "models"), rows
+    )
     if found.unreported:
         say(f"{counted(found.unreported, 'call', 'calls')} reported no usage, and what they used is not in it.")
+    if found.unpriced:
+        say(
+            f"{counted(found.unpriced, 'call is', 'calls are')} of models without a price here, and cost nothing in it."
+        )
 
 
-def _figures(used: Usage, summaries: Usage) -> tuple[int, ...]:
+def _paid(model: str, usage: Usage) -> float | None:
+    """Return the list price of a call in US dollars; None of a model that has none."""
+    price = read_prices().price_of(model)
+    written = usage.cache_write_5m_tokens + usage.cache_write_1h_tokens
+    units = price.units(
+        read=usage.cache_read_tokens,
+        written=written,
+        written_long=usage.cache_write_1h_tokens,
+        uncached=usage.input_tokens,
+        output=usage.output_tokens,
+    )
+    return price.money(units) if price.known else None
+
+
+def _figures(of: Spent | SpentRow) -> tuple[object, ...]:
+    used, by_summaries = of.usage, of.summaries.sent_tokens + of.summaries.output_tokens
     written = used.cache_write_5m_tokens + used.cache_write_1h_tokens
-    by_summaries = summaries.sent_tokens + summaries.output_tokens
-    return used.sent_tokens, used.cache_read_tokens, written, used.output_tokens, by_summaries
+    return used.sent_tokens, used.cache_read_tokens, written, used.output_tokens, by_summaries, f"{of.dollars:.2f}"
 
 
 async def show_call(conversation: str, number: int, db: str, *, wire: str | None, body: bool, as_json: bool) -> None:
