@@ -342,7 +342,8 @@ def _wire_pieces(wire: str) -> Callable[[NeutralContext], list[Piece]]:
 
 def _body_pieces(body: dict[str, Any]) -> Iterator[Piece]:
     """Yield the content parts of a request's body. Appending a part to a message changes no piece before it."""
-    fields = {**body.get("config", {}), **body}  # Google's request has system prompt and tools inside its config
+    # Google's request has system prompt and tools inside its config, Bedrock's has the tools inside one of their own.
+    fields = {**body.get("config", {}), **body.get("toolConfig", {}), **body}
     for number, tool in enumerate(fields.get("tools", ()), start=1):
         yield Piece(f"tool {number}", compact_json(tool))
     if system := next((fields[key] for key in _SYSTEM_KEYS if fields.get(key)), None):

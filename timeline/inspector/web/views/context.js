@@ -9,7 +9,7 @@ import { Rows, preview } from "../parts/rows.js";
 import { pathOf, source } from "../parts/source.js";
 import { linkTo, open, slide } from "../parts/state.js";
 
-const WIRES = ["anthropic", "openai_chat", "openai_responses", "gemini"];
+const WIRES = ["anthropic", "openai_chat", "openai_responses", "gemini", "bedrock_converse"];
 /** Blocks that are elements before one asks for the rest. */
 const FIRST = 60;
 
