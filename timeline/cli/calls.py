@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.answers.about import about_block
 from timeline.answers.calls import call_rows, context_of
-from timeline.answers.spent import spent
+from timeline.answers.total_usage import usage_of
 from timeline.audit.calls import SCAVENGED, read_call
 from timeline.blocks import instant_text
 from timeline.cli import output
@@ -22,7 +22,7 @@ from timeline.projection.explain import counted
 
 if TYPE_CHECKING:
     from timeline.answers.calls import CallRow
-    from timeline.answers.spent import Spent, SpentRow
+    from timeline.answers.total_usage import ConversationUsage, TotalUsage
     from timeline.audit.calls import Call
     from timeline.usage import Usage
 
@@ -63,7 +63,7 @@ async def show_usage(conversation: str, db: str, *, as_json: bool) -> None:
         ConversationNotFound: there is no such conversation.
     """
     async with reading(db) as store:
-        found = await spent(store, conversation, _paid)
+        found = await usage_of(store, conversation, _paid)
     if as_json:
         output.write_json(found.model_dump(mode="json"))
         return
@@ -97,7 +97,7 @@ def _paid(model: str, usage: Usage) -> float | None:
     return price.money(units) if price.known else None
 
 
-def _figures(of: Spent | SpentRow) -> tuple[object, ...]:
+def _figures(of: TotalUsage | ConversationUsage) -> tuple[object, ...]:
     used, by_summaries = of.usage, of.summaries.sent_tokens + of.summaries.output_tokens
     written = used.cache_write_5m_tokens + used.cache_write_1h_tokens
     return used.sent_tokens, used.cache_read_tokens, written, used.output_tokens, by_summaries, f"{of.dollars:.2f}"

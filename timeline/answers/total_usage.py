@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _TYPES: Final = ("model.called", "compaction.completed")
 
 
-class SpentRow(Frozen):
+class ConversationUsage(Frozen):
     """What one conversation used by itself.
 
     ``parent`` is the conversation whose subagent it is, and empty for the one that was asked for. ``calls`` are its
@@ -41,13 +41,13 @@ class SpentRow(Frozen):
     models: tuple[str, ...]
 
 
-class Spent(Frozen):
+class TotalUsage(Frozen):
     """What a conversation used with its subagents: a row each, parents before their subagents, and the sum.
 
     The past that a fork shares is its parent's. Forks are conversations of their own: neither is in the sum.
     """
 
-    conversations: tuple[SpentRow, ...]
+    conversations: tuple[ConversationUsage, ...]
     calls: int
     unreported: int
     usage: Usage
@@ -56,7 +56,7 @@ class Spent(Frozen):
     unpriced: int
 
 
-async def spent(store: EventStore, conversation: str, prices: Prices) -> Spent:
+async def usage_of(store: EventStore, conversation: str, prices: Prices) -> TotalUsage:
     """Add up what a conversation and its subagents used.
 
     Args:
@@ -72,7 +72,7 @@ async def spent(store: EventStore, conversation: str, prices: Prices) -> Spent:
     async for info in store.conversations():
         if info.parent is not None and info.parent.relation == "subagent":
             subagents.setdefault(info.parent.conversation, []).append(info)
-    rows: dict[str, SpentRow] = {}
+    rows: dict[str, ConversationUsage] = {}
     waiting = [(own, "")]
     while waiting:
         info, parent = waiting.pop()
@@ -81,7 +81,7 @@ async def spent(store: EventStore, conversation: str, prices: Prices) -> Spent:
             begun = sorted(subagents.get(info.id, ()), key=lambda child: (child.created_at, child.id), reverse=True)
             waiting += [(child, info.id) for child in begun]
     found = (*rows.values(),)
-    return Spent(
+    return TotalUsage(
         conversations=found,
         calls=sum(row.calls for row in found),
         unreported=sum(row.unreported for row in found),
@@ -92,7 +92,7 @@ async def spent(store: EventStore, conversation: str, prices: Prices) -> Spent:
     )
 
 
-async def _row(store: EventStore, info: ConversationInfo, parent: str, prices: Prices) -> SpentRow:
+async def _row(store: EventStore, info: ConversationInfo, parent: str, prices: Prices) -> ConversationUsage:
     calls, unreported, used, summaries, models = 0, 0, Usage(), Usage(), dict[str, None]()
     paid: list[float | None] = []
     async for event in store.read(info.id, after=info.base, types=_TYPES):
@@ -105,7 +105,7 @@ async def _row(store: EventStore, info: ConversationInfo, parent: str, prices: P
         elif isinstance(event.payload, CompactionCompleted) and (by := event.payload.written_by).usage is not None:
             summaries = summaries.plus(by.usage)
             paid.append(prices(by.model or "", by.usage))
-    return SpentRow(
+    return ConversationUsage(
         conversation=info.id,
         title=info.title,
         parent=parent,
