@@ -217,6 +217,11 @@ def test_tools_have_the_form_of_their_wire() -> None:
         own,
         {"name": "ls", "input_schema": empty},
     ]
+    assert tools_for("bedrock_converse", tools) == [
+        {"toolSpec": {"name": "bash", "description": "Run.", "inputSchema": {"json": schema}}},
+        own,
+        {"toolSpec": {"name": "ls", "inputSchema": {"json": empty}}},
+    ]
     assert tools_for("gemini", tools) == [
         own,
         {
