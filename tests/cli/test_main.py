@@ -34,6 +34,7 @@ COMMANDS = ["demo", "import", "simulate", "lab", "ls", "show", "render", "diff"]
 COMMANDS += [
     "why",
     "calls",
+    "usage",
     "call",
     "compact",
     "undo",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.importers.session import START, Session, block_of, blocks, kinds, said, thought, use
 from tests.recorded import needs_recordings, recorded
 from timeline.blocks import Attachment, CustomBlock, Reasoning, ToolCall, ToolResult, UserPrompt
-from timeline.events import ModelCalled
+from timeline.events import ModelCalled, ParentLink
 from timeline.importers import ImportedCompaction, ImportedHide, Recording, read_recording
 from timeline.importers.claude_branches import Turned
 from timeline.importers.claude_code import SessionFollower, read_claude_code
@@ -52,6 +52,19 @@ def test_rows_of_one_response_are_collected_before_its_results() -> None:
         "assistant.completion",
         "ModelCalled",
     ]
+
+
+def test_what_a_branch_copied_is_counted_in_its_parent_alone(tmp_path: Path) -> None:
+    """Its rows name the session that they are from; some versions write each of them twice."""
+    branch = Session("branch")
+    copied: dict[str, Any] = {"forkedFrom": {"sessionId": "session-1", "messageUuid": "u"}}
+    for number, more in enumerate((copied, {}, {})):
+        branch.user(f"Question {number}", **more)
+        branch.answer(f"msg_{max(number, 1)}", said(f"Answer {number}"), **more)
+    recording = branch.read(tmp_path)
+    assert recording.parent == ParentLink(conversation="session-1", relation="fork")
+    calls = [event.payload for event in recording.events if isinstance(event.payload, ModelCalled)]
+    assert [called.usage.sent_tokens for called in calls] == [0, 1053]
 
 
 def test_usage_is_counted_once_a_response_from_its_last_row() -> None:

@@ -18,7 +18,7 @@ from timeline.importers.claude_rows import SessionReader
 from timeline.importers.lines import read_records
 from timeline.importers.recording import Recording, Report, short_title
 from timeline.wire.anthropic import parts_of
-from timeline.wire.foreign import text_of
+from timeline.wire.foreign import object_of, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -153,6 +153,9 @@ class _Session:
         self._id = next((r["sessionId"] for r in rows if r["sessionId"]), name)
         self._parents = {r["uuid"]: str(r.get("parentUuid")) for r in rows if r.get("isSidechain") is True}
         self._first_time = next(filter(None, (parse_time(r.get("timestamp")) for r in rows)), None)
+        forks = (text_of(object_of(row, "forkedFrom"), "sessionId") for row in rows)
+        source = next(filter(None, forks), "")
+        self._parent = ParentLink(conversation=source, relation="fork") if source else None
         self._main = SessionReader(report, self._first_time)
         self._agents: dict[str, SessionReader] = {}
         self._call_of_agent: dict[str, str] = {}
@@ -163,7 +166,7 @@ class _Session:
             self._read(record)
         self._note_other_conversations()
         events = self._main.finish()
-        found = [Recording(self._id, events, self._report, self._title())] if events else []
+        found = [Recording(self._id, events, self._report, self._title(), self._parent)] if events else []
         for agent, reader in self._agents.items():
             if events := reader.finish():
                 parent = ParentLink(conversation=self._id, path=self._path_of_agent(agent), relation="subagent")

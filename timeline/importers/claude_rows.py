@@ -16,6 +16,7 @@ from timeline.events import ModelCalled
 from timeline.importers.builder import Origin, RecordingBuilder, client_message
 from timeline.importers.claude_queue import PromptQueue
 from timeline.importers.recording import ImportedCompaction, ImportedHide
+from timeline.usage import Usage
 from timeline.wire.anthropic import assistant_block, joined_text, parts_of, result_block
 from timeline.wire.foreign import text_of
 from timeline.wire.media import attachment_block
@@ -51,6 +52,8 @@ class SessionReader:
         self._boundary: ImportedCompaction | None = None
         self._before: datetime | None = None
         self._started: dict[str, datetime | None] = {}
+        self._copied: set[str] = set()
+        """Responses whose rows were copied from the session that this one was forked from."""
         self._blocks = 0
         self._blocks_before: dict[str, int] = {}
         """By row, how many blocks came before it: the client names the rows that a compaction of its kept."""
@@ -205,7 +208,12 @@ class SessionReader:
         if message.get("model") != SYNTHETIC:
             # The agent calls the model as soon as the last input is there, so the call began at the row before.
             started = self._started.setdefault(response, before or origin.at)
-            self._builder.set_model_call(response, _model_call(message, response, started), origin)
+            called = _model_call(message, response, started)
+            if isinstance(row.get("forkedFrom"), dict):
+                self._copied.add(response)
+            if response in self._copied:  # the session that this one was forked from has it
+                called = called.model_copy(update={"usage": Usage()})
+            self._builder.set_model_call(response, called, origin)
 
 
 def _model_call(message: dict[str, Any], response: str, started: datetime | None) -> ModelCalled:
