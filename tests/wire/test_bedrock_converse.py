@@ -35,6 +35,7 @@ from timeline.wire.streams import StreamReader
 
 CLAUDE = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
 NOVA = "amazon.nova-pro-v1:0"
+REGIONAL = "arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.amazon.nova-pro-v1:0"
 PROFILE = "arn:aws:bedrock:us-east-1:123456789012:application-inference-profile/abc"
 MODELS = ("", CLAUDE, NOVA, PROFILE, "mistral.mistral-large-2407-v1:0", "deepseek.r1-v1:0")
 TOOL: dict[str, Any] = {"toolSpec": {"name": "bash", "inputSchema": {"json": {"type": "object"}}}}
@@ -248,7 +249,14 @@ def test_no_cache_point_follows_a_thought_or_a_document_that_is_no_pdf() -> None
 
 @pytest.mark.parametrize(
     ("model", "own", "expected"),
-    [(CLAUDE, (), 2), (NOVA, (), 1), (PROFILE, (), 0), (PROFILE, (POINT,), 2), ("deepseek.r1-v1:0", (), 0)],
+    [
+        (CLAUDE, (), 2),
+        (NOVA, (), 1),
+        (REGIONAL, (), 1),
+        (PROFILE, (), 0),
+        (PROFILE, (POINT,), 2),
+        ("deepseek.r1-v1:0", (), 0),
+    ],
 )
 def test_cache_points_are_for_the_models_that_take_them(model: str, own: tuple[Any, ...], expected: int) -> None:
     """Nova takes none behind tools. Where an address hides the model, your own point shows that it takes them."""

@@ -82,8 +82,11 @@ def _marked(context: NeutralContext, writer: _Writer) -> Marked:
 
 
 def _is_hidden(model: str) -> bool:
-    """Return whether an id says nothing of its model: an address of an inference profile, or no id at all."""
-    return not model or (model.startswith("arn:") and "foundation-model/" not in model and not BEDROCK.is_own(model))
+    """Return whether an id says nothing of its model: the address of an account's own profile, or no id at all.
+
+    Addresses of models, and of the profiles of a region, end in a model's id, which has its maker in front of a dot.
+    """
+    return not model or (model.startswith("arn:") and "." not in model.rpartition("/")[2])
 
 
 def _marks_tools(context: NeutralContext) -> bool:
