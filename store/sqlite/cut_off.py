@@ -10,6 +10,8 @@ import struct
 from pathlib import Path
 from typing import Final
 
+from .connection import is_open_here
+
 _HEADER: Final = struct.Struct(">16sH6xII60xI4x")
 """Of https://sqlite.org/fileformat.html, 1.3: the magic, the page size, the change counter, the pages, and the counter
 for which their number counts."""
@@ -22,8 +24,11 @@ def length_before(file: Path) -> int | None:
     """Return how many bytes a database had whose file is shorter now; None for every other file.
 
     Beside a write-ahead log it is None, too: a copy of the log into the database that broke off leaves a short file,
-    and the log has what is missing.
+    and the log has what is missing. Of a file that a connection of this process has open nothing is read: closing it
+    would drop the locks that SQLite holds on it.
     """
+    if is_open_here(file):
+        return None
     try:
         log = Path(f"{file}-wal")
         if log.exists() and log.stat().st_size:

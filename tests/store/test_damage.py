@@ -13,6 +13,8 @@ from timeline.errors import NotAStore, StoreCorrupt, StoreError
 from timeline.frozen import sha256_hex
 from timeline.ports import Snapshot
 from timeline.store.sqlite import identity, packing
+from timeline.store.sqlite.connection import Connection
+from timeline.store.sqlite.cut_off import length_before
 from timeline.store.sqlite.store import SQLiteStore
 from timeline.store.testing import block_event, compaction, events
 from timeline.store.testing.samples import versions
@@ -177,6 +179,19 @@ async def test_a_file_whose_end_is_missing_says_how_long_it_was_and_reads_as_a_c
     os.truncate(file, whole)
     async with await SQLiteStore.open(file, readonly=True) as store:
         assert len(await versions(store, "first 3")) == 10
+
+
+async def test_the_length_of_a_file_that_is_open_here_is_not_looked_up(tmp_path: Path) -> None:
+    """A descriptor of it that is closed would drop the locks of the store that has it open."""
+    file = tmp_path / "agent.db"
+    async with await SQLiteStore.open(file) as store:
+        await store.append("a", events(10, "hello " * 100))
+    whole = file.stat().st_size
+    os.truncate(file, whole - 4_096)
+    connection = sqlite3.connect(file, factory=Connection)
+    assert length_before(file) is None
+    connection.close()
+    assert length_before(file) == whole
 
 
 async def _read_all(file: Path) -> None:

@@ -33,6 +33,8 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "load_window": lambda store: store.load_window("a"),
     "info": lambda store: store.info("a"),
     "conversations": lambda store: _all(store.conversations()),
+    "recent_conversations": lambda store: _all(store.recent_conversations()),
+    "conversation_count": lambda store: store.conversation_count(),
     "read_all": lambda store: _all(store.read_all()),
     "head": lambda store: store.head(),
     "values": lambda store: store.values([]),

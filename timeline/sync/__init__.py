@@ -146,6 +146,8 @@ class Store(Twin):
     load_waypoint: Final = blocking(EventStore.load_waypoint)
     info: Final = blocking(EventStore.info)
     conversations: Final = iterating(EventStore.conversations)
+    recent_conversations: Final = iterating(EventStore.recent_conversations)
+    conversation_count: Final = blocking(EventStore.conversation_count)
     read_all: Final = iterating(EventStore.read_all)
     head: Final = blocking(EventStore.head)
     values: Final = blocking(EventStore.values)
