@@ -53,11 +53,13 @@ def is_mistyped(location: str) -> bool:
 
 
 def check_address(location: str) -> None:
-    """Refuse a mistyped address of PostgreSQL: as the name of a file it would be made, or shown with its password.
+    """Refuse what is no address: as the name of a file it would be made, and a password in it be shown.
 
     Raises:
-        StoreError: it is mistyped.
+        StoreError: it is a mistyped address of PostgreSQL, or SQLite's name for a database in memory.
     """
+    if location == ":memory:":
+        raise StoreError(":memory:: write memory:// for a store in memory, or ./:memory: for a file of that name.")
     if is_mistyped(location):
         raise StoreError(f"{without_password(location)}: this is no PostgreSQL URL that can be used. {WRITE_IT}")
 

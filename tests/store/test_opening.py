@@ -71,6 +71,7 @@ async def test_memory_is_a_new_store_each_time() -> None:
         ("sqlite://", "write sqlite:///folder/agent.db"),
         ("sqlite://host/x.db", "write sqlite:///folder/agent.db"),
         ("sqlite:///:memory:", "or memory://"),
+        (":memory:", "write memory://"),
         ("sqlite:///x.db?mode=ro", "write sqlite:///folder/agent.db"),
         ("memory://name", "takes no name"),
     ],
