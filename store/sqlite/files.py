@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
@@ -78,9 +78,8 @@ def exists(file: Path, *, readonly: bool) -> bool:
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
         raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old. Use a Python with SQLite 3.38 or later.")
     try:
-        file.stat()
-    except FileNotFoundError:
-        pass
+        with suppress(FileNotFoundError):  # A store may be made there.
+            file.stat()
     except OSError as error:
         raise StoreError(
             f"{file}: it cannot be looked at ({error.strerror}). Check the path and its folders."
