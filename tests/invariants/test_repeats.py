@@ -7,17 +7,17 @@ counts lines between two numbers.
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.invariants.reading import STEPS, Agent
 from tests.scenes import AT, after
 from timeline import Timeline, policies
-from timeline.blocks import AssistantCompletion, ToolCall, ToolResult, UserPrompt
-from timeline.errors import BlockNotFound, BlockProtected, CompactionRefused, ContextOverflow
+from timeline.blocks import UserPrompt
+from timeline.errors import ContextOverflow
 from timeline.policy.model import Hiding, LineNumbers, Repeats
 from timeline.store.memory import MemoryStore
 
@@ -30,24 +30,6 @@ if TYPE_CHECKING:
 LEFT_OUT: Final = re.compile(r"\[… (\d+) lines?, as above in @(\d+)\]")
 FEW_NUMBERS: Final = re.compile(r"\[one line in \d+ has its number, all of them in @\d+\]")
 NUMBER: Final = re.compile(r" *(\d+)→")
-WORDS: Final = [
-    "ant",
-    "bee",
-    "cat",
-    "dog",
-    "elk",
-    "fox",
-    "gnu",
-    "hen",
-    "ibis",
-    "jay",
-    "kiwi",
-    "lynx",
-    "mole",
-    "newt",
-    "owl",
-    "pig",
-]
 REPEATS: Final = Repeats(lines=1, characters=1, minimum=1)
 NUMBERS: Final = LineNumbers(every=5, minimum=1)
 POLICIES: Final[list[Policy]] = [
@@ -65,85 +47,6 @@ POLICIES: Final[list[Policy]] = [
         max_tokens=5_000, counter="chars4", output_reserve=500, repeats=REPEATS, line_numbers=NUMBERS
     ),
 ]
-STEPS: Final = st.one_of(
-    st.tuples(st.just("read"), st.integers(0, 2), st.booleans()),
-    st.tuples(st.just("edit"), st.integers(0, 2), st.integers(0, 30)),
-    st.tuples(st.just("write"), st.integers(0, 2)),
-    st.tuples(st.just("prompt")),
-    st.tuples(st.just("pause")),
-    st.tuples(st.just("hide"), st.integers(0, 9), st.sampled_from(["replace", "omit"])),
-    st.tuples(st.just("redact"), st.integers(0, 9)),
-    st.tuples(st.just("compact")),
-    st.tuples(st.just("undo")),
-    st.tuples(st.just("fork")),
-    st.tuples(st.just("open")),
-)
-
-
-class Agent:
-    """An agent that reads and edits three files, and renders before each of its responses."""
-
-    def __init__(self, store: MemoryStore, timeline: Timeline) -> None:
-        self.store, self.timeline = store, timeline
-        self.files = [[f"{word} {number} of file {file}" for number, word in enumerate(WORDS * 2)] for file in range(3)]
-        self.seconds = 0.0
-        self.number = 0
-        self.results: dict[str, str] = {}
-
-    async def use(self, name: str, text: str, **arguments: Any) -> RenderedContext:
-        """Call a tool, and render behind its result."""
-        self.number += 1
-        id_ = f"call{self.number}"
-        await self.timeline.append(
-            ToolCall(call_id=id_, name=name, arguments=arguments, response_id=id_), ToolResult(call_id=id_, text=text)
-        )
-        self.results[id_] = text
-        return await self.render()
-
-    async def render(self) -> RenderedContext:
-        """Render, a second later."""
-        self.seconds += 1
-        return await self.timeline.render(now=after(self.seconds))
-
-    async def take(self, step: tuple[Any, ...]) -> RenderedContext:
-        """Take one step, and render behind it."""
-        match step:
-            case ("read", file, with_numbers):
-                lines = self.files[file]
-                if with_numbers:
-                    lines = [f"{number:6}→{line}" for number, line in enumerate(lines, 1)]
-                return await self.use("read_file", "\n".join(lines), path=f"{file}.txt")
-            case ("edit", file, place):
-                self.files[file].insert(place, f"edit {self.number}")
-                return await self.use("edit_file", "edited", path=f"{file}.txt")
-            case ("write", file):
-                return await self.use("write_file", "written", path=f"{file}.txt", content="\n".join(self.files[file]))
-            case ("prompt",):
-                await self.timeline.append(AssistantCompletion(text="Done."), UserPrompt(text="Go on."))
-            case ("fork",):
-                self.timeline = await self.timeline.fork()
-            case ("open",):
-                self.timeline = await Timeline.open(self.store, self.timeline.id)
-            case ("pause",):
-                self.seconds += 4_000
-            case _:
-                await self.decide(step)
-        return await self.render()
-
-    async def decide(self, step: tuple[Any, ...]) -> None:
-        """Take a decision of the application, as far as it may be taken."""
-        timeline, now = self.timeline, after(self.seconds)
-        live = [item.block.path for item in timeline.window.items if not item.is_summary and not item.redacted]
-        with suppress(BlockNotFound, BlockProtected, CompactionRefused):
-            match step:
-                case ("hide", number, mode):
-                    await timeline.hide(live[number % len(live)] if live else "", mode=mode)
-                case ("redact", number):
-                    await timeline.redact(live[number % len(live)] if live else "", "test")
-                case ("compact",):
-                    await timeline.compact(now=now)
-                case ("undo",) if timeline.window.summaries:
-                    await timeline.undo_compaction(cascade=True, now=now)
 
 
 def sent(context: RenderedContext) -> Iterator[tuple[str, str]]:

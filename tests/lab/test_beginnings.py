@@ -260,6 +260,7 @@ FIELDS: Final[dict[str, st.SearchStrategy[Any]]] = {
     "message_tokens": st.integers(0, 9),
     "response_tokens": st.integers(0, 9),
     "results_counted_as": st.sampled_from(["text", "json"]),
+    "abridged_counted_as": st.sampled_from(["shown", "whole"]),
     "trigger": TRIGGERS,
     "target": SHARES,
     "stop_at": st.sampled_from(["target", "trigger"]),

@@ -33,6 +33,7 @@ from timeline.log.off_loop import off_loop
 from timeline.log.stored import addressed_block
 from timeline.planning.abridge import abridgeable, plan_abridged
 from timeline.planning.cache_clock import coldness, pays_back, terms_in_force
+from timeline.planning.costs import visible_tokens
 from timeline.planning.hidden_requests import left_unsaid
 from timeline.planning.hide import NOTICE, NOTICE_KEY, needs_notice, plan_hide
 from timeline.planning.planned import PlannedSteps
@@ -302,8 +303,8 @@ class _DueDecisions:
         setback = self._setback
         if setback is None:
             return False
-        if due.total <= due.limit:
-            holds_back = window.tokens < setback.retry_at
+        if due.needed <= due.limit:
+            holds_back = visible_tokens(window, self.policy) < setback.retry_at
         else:
             lost = setback.reason == "superseded"
             holds_back = not lost and all(
@@ -321,7 +322,7 @@ class _DueDecisions:
         Return True if another writer held the lease and has given it up.
         """
         lease = self.pressure.window.lease
-        if lease is None or self.pressure.now >= lease.expires_at or self.account.total <= self.account.limit:
+        if lease is None or self.pressure.now >= lease.expires_at or self.account.needed <= self.account.limit:
             return False
         try:
             now = await take_turn(self.log, self.pressure.now, self.pressure.at, wait=True)
@@ -338,7 +339,7 @@ class _DueDecisions:
         It is where anything was done, and above the limit where other writers changed the range meanwhile.
         """
         await self._settle()
-        wait, window = self.account.total > self.account.limit, self.pressure.window
+        wait, window = self.account.needed > self.account.limit, self.pressure.window
         planned = PlannedSteps((window, self.accounts.costs(window.items, self.policy).copy()))
         done = await run_steps(replace(self.pressure, reason=reason, wait=wait, planned=planned))
         self.taken, self.pressure = self.taken + done.taken, done.pressure

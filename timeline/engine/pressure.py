@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from timeline.events.other_payloads import CompactionFailed
 from timeline.log.off_loop import off_loop
 from timeline.planning.account import retry_growth
+from timeline.planning.costs import visible_tokens
 from timeline.planning.originals import CutBlocks
 from timeline.planning.planned import PlannedSteps
 from timeline.ports import StoppedClock
@@ -116,11 +117,12 @@ async def set_back(
     be compacted is not planned again at every render (design: Invariants, 3).
     """
     window, policy = pressure.window, pressure.policy
-    growth = retry_growth(policy, window.tokens)
+    visible = visible_tokens(window, policy)
+    growth = retry_growth(policy, visible)
     known = window.setback
     repeated = known is not None and (known.reason, known.retry_at, known.policy) == (
         reason,
-        window.tokens + growth,
+        visible + growth,
         policy.hash(),
     )
     if repeated and lease is None:
@@ -130,7 +132,7 @@ async def set_back(
         reason=reason,
         detail=detail,
         policy=policy.hash(),
-        visible_tokens=window.tokens,
+        visible_tokens=visible,
         retry_after=growth,
         over_limit=account.available < 0,
         lease=lease,

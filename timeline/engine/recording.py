@@ -99,7 +99,7 @@ def _events(
         record=record,
         tokens=context.account.sent,
         overflow=context.overflow,
-        total=context.account.total,
+        total=context.account.needed,
         limit=context.account.limit,
         **_counts(context),
         policy=hashes["policy"],

@@ -203,6 +203,11 @@ def redacted(item: Item, at: int) -> Item:
     )
 
 
+def replaced(item: Item, replacement: Replacement) -> Item:
+    """Return an item as a hide that is planned would show it: it is abridged no more."""
+    return item._replace(replacement=replacement, hide=None)
+
+
 def restored(item: Item, at: int) -> Item:
     """Return an item that the event of version ``at`` shows in full again, as if nothing had been decided about it."""
     return item._replace(replacement=None, omitted=False, revealed=False, hide=None, changed_at=at)

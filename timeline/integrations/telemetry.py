@@ -372,7 +372,7 @@ def _render_figures(context: RenderedContext) -> dict[str, int | float | bool]:
     return {
         f"{_RENDER}version": context.version,
         f"{_RENDER}blocks": len(context.window.items),
-        f"{_RENDER}tokens": account.total,
+        f"{_RENDER}tokens": account.needed,
         f"{_RENDER}limit": account.limit,
         f"{_RENDER}percent_used": account.percent_used,
         f"{_RENDER}over_trigger": context.overflow,

@@ -30,6 +30,7 @@ _UNREAD: Final = (
     "output_reserve",
     "safety_buffer",
     "results_counted_as",
+    "abridged_counted_as",
     "response_tokens",
     "target",
     "stop_at",
@@ -51,7 +52,14 @@ _UNREAD: Final = (
     "system_parts",  # of a list
 )
 """Fields of a policy that change nothing of what is sent before its first decision of its own, nor its price."""
-_CHARGED: Final = ("results_counted_as", "message_tokens", "response_tokens", "margin", "counts")
+_CHARGED: Final = (
+    "results_counted_as",
+    "abridged_counted_as",
+    "message_tokens",
+    "response_tokens",
+    "margin",
+    "counts",
+)
 """Fields that say how many tokens the messages of the same conversation are counted as."""
 APART: Final = 16
 """Calls between two marks at first."""
@@ -117,18 +125,26 @@ class _Rendered(NamedTuple):
     now: datetime
 
 
+class _Size(NamedTuple):
+    """The tokens of the conversation at a call: those by which a policy decides, and those that are sent."""
+
+    counted: int
+    sent: int
+
+
 class _Sizes:
     """The tokens of the conversation at each call, as policies count them that charge alike for a message."""
 
     def __init__(self) -> None:
         self._costs = AccountCache()
-        self._totals: list[int] = []
+        self._found: list[_Size] = []
 
-    def at(self, number: int, window: Window, policy: Policy) -> int:
+    def at(self, number: int, window: Window, policy: Policy) -> _Size:
         """Return the tokens at a call. Calls are asked for in order, and again at will."""
-        if number == len(self._totals):
-            self._totals.append(self._costs.costs(window.items, policy).total)
-        return self._totals[number]
+        if number == len(self._found):
+            costs = self._costs.costs(window.items, policy)
+            self._found.append(_Size(costs.total, costs.total - costs.left_out))
+        return self._found[number]
 
 
 class _Leader:
@@ -158,7 +174,7 @@ class _Leader:
         if near is None:
             return
         run.adopt(near)
-        run.rows = list(map(decides.counted, run.rows, decides.messages))
+        run.rows = list(map(decides.counted, run.rows, decides.sent))
 
     async def _reaches(self, number: int) -> bool:
         """Go on to a call; return whether the recording has it."""
@@ -191,14 +207,14 @@ class _Decides:
         sizes: of the conversation, as its policy counts them.
 
     Attributes:
-        messages: tokens of the conversation at the calls that were looked at.
+        sent: tokens of the conversation that are sent at the calls that were looked at.
     """
 
     def __init__(self, run: Run, sizes: _Sizes) -> None:
         self._run, self._policy, self._sizes = run, run.compactor.policy, sizes
         self._fixed = run.fixed_part
         self._replacements, self._contents = run.alike.replacements, run.renderer.known.contents
-        self.messages: list[int] = []
+        self.sent: list[int] = []
 
     def counted(self, row: ReplayedCallRow, messages: int) -> ReplayedCallRow:
         """Return another run's row with the figures that this one's account would give it."""
@@ -210,9 +226,9 @@ class _Decides:
     def at(self, call: _Rendered) -> bool:
         """Return whether a decision is not ruled out: a context at its trigger or limit, or something to hide."""
         policy, window, line = self._policy, call.window, self._run.line
-        messages = self._sizes.at(len(self.messages), window, policy)
-        self.messages.append(messages)
-        total = self._fixed.tokens + messages
+        size = self._sizes.at(len(self.sent), window, policy)
+        self.sent.append(size.sent)
+        total = self._fixed.tokens + size.counted
         if is_full(window, total, line):
             return True
         if not may_be_cold(window, policy, call.now):

@@ -357,11 +357,11 @@ class Run:
 
     async def _send(self, call: ReplayedCall) -> SentCall:
         window, policy, known = self.log.fold.window, self.compactor.policy, self.renderer.known
-        messages = known.accounts.costs(window.items, policy).total
-        total = self.fixed_part.tokens + messages
+        costs = known.accounts.costs(window.items, policy)
+        total = self.fixed_part.tokens + costs.total
         if may_decide(window, policy, total, self.line, call.start) or known.owed.is_due(window):
             return await self._render(call)
-        shown = self._undecided(window, policy, messages)
+        shown = self._undecided(window, policy, costs.total - costs.left_out)
         self.log.record(shown, call.start)
         return SentCall(call, shown)
 

@@ -24,7 +24,7 @@ class ShownContext(NamedTuple):
         window: the window that it was projected from.
         entries: of the conversation, in order.
         points: the cache points among them.
-        messages: tokens of the conversation.
+        messages: tokens of the conversation that are sent.
         fixed: tokens of all else.
         context: makes the context.
     """
@@ -49,7 +49,7 @@ def shown_by(context: RenderedContext) -> ShownContext:
         window=context.window,
         entries=neutral.entries,
         points=neutral.cache_points,
-        messages=account.messages,
+        messages=account.messages - account.left_out,
         fixed=account.fixed,
         context=lambda: context,
     )

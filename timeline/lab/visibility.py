@@ -31,7 +31,7 @@ class Seen(NamedTuple):
     """What a context shows.
 
     Attributes:
-        shown: tokens of the messages, as in the account.
+        shown: tokens of the messages that are sent.
         visible: tokens of the blocks that are in sight, summaries left out: they are sent in full, or what is left out
             of them is sent with an earlier block (`timeline.planning.abridge`). A thought that the provider does not
             take back, because the prefix before it was rewritten or because it is not signed, is not sent.

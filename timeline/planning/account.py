@@ -88,6 +88,7 @@ class Account(Frozen):
         messages: tokens of the conversation, as shown.
         by_category: the messages by kind of block.
         media: tokens of the messages' pictures and documents, which no counter counts.
+        left_out: tokens of the messages that are not sent: of abridged results, where the policy counts these whole.
     """
 
     limit: int
@@ -97,21 +98,27 @@ class Account(Frozen):
     messages: int = 0
     by_category: dict[str, int] = {}
     media: int = 0
+    left_out: int = 0
 
     @property
     def total(self) -> int:
-        """All tokens, reserves included. Trigger and limit apply to this figure."""
+        """All tokens, reserves included. The trigger applies to this figure."""
         return self.fixed.tokens + self.messages
+
+    @property
+    def needed(self) -> int:
+        """Tokens of the request and its reserves. The limit applies to this figure."""
+        return self.total - self.left_out
 
     @property
     def sent(self) -> int:
         """Tokens of the request itself, without reserves."""
-        return self.total - self.fixed.reserved
+        return self.needed - self.fixed.reserved
 
     @property
     def available(self) -> int:
         """Tokens left for further messages; negative above the limit."""
-        return self.limit - self.total
+        return self.limit - self.needed
 
     @property
     def utilization(self) -> float:
@@ -121,8 +128,8 @@ class Account(Frozen):
 
     @property
     def percent_used(self) -> float:
-        """The total in percent of the limit, 0 to 100, for an indicator of usage."""
-        return min(100.0, 100 * self.total / self.limit) if self.limit else 100.0
+        """What is needed in percent of the limit, 0 to 100, for an indicator of usage."""
+        return min(100.0, 100 * self.needed / self.limit) if self.limit else 100.0
 
     @property
     def level(self) -> UsageLevel:
@@ -152,6 +159,7 @@ class Account(Frozen):
             "reserved": fixed.reserved,
             **({"provider": fixed.provider} if fixed.provider else {}),
             "messages": self.messages,
+            **({"left_out": self.left_out} if self.left_out else {}),
             "available": self.available,
             **self.by_category,
         }
@@ -278,6 +286,7 @@ def _drawn_up(costs: Costs, fixed: FixedPart, held_against: tuple[int, int, int]
         messages=costs.total,
         by_category={**costs.by_category},
         media=costs.media,
+        left_out=costs.left_out,
     )
 
 
@@ -304,14 +313,14 @@ def has_room(account: Account) -> bool:
 
 
 def certain_total(account: Account, policy: Policy, reported: Reported) -> int:
-    """Return the total that a refusal goes by.
+    """Return the tokens that a refusal goes by, reserves included.
 
     Until a call reported usage, a ratio above one is a guess on the safe side. It makes a context smaller where that is
     possible, but refuses none for which the counter's own tokens leave room: only a call can correct the guess.
     """
     start = policy.first_ratio
     if start is None or start <= 1 or reported.calls:
-        return account.total
+        return account.needed
     return account.fixed.reserved + math.ceil(account.sent / start)
 
 

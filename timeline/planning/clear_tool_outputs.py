@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import CONTINUES_KEY, ToolResult, UserPrompt
 from timeline.events import BlocksHidden, Replacement
+from timeline.fold.window import replaced
 from timeline.planning.costs import changed_tokens
 from timeline.planning.hidden_requests import left_unsaid
 from timeline.planning.plans import HideDecision
@@ -40,7 +41,7 @@ def plan_clear(window: Window, policy: Policy, counter: TokenCounter, step: Clea
         tokens = counter.count(text)
         if seen > step.protect and tokens < item.tokens:
             cleared.append(Replacement(version=item.version, text=text, tokens=tokens))
-            changed[item.version] = item._replace(replacement=cleared[-1])
+            changed[item.version] = replaced(item, cleared[-1])
     # The minimum is in the counter's tokens, as the protected ones are: only the account adds the policy's margin.
     saved = sum(item.tokens for item in outputs if item.version in changed) - sum(new.tokens for new in cleared)
     if not cleared or saved < step.minimum:

@@ -18,7 +18,7 @@ from timeline.planning.messages import Starts, around, message_role
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from timeline.fold.window import Item
+    from timeline.fold.window import Item, Window
     from timeline.policy.model import Policy
 
 
@@ -52,6 +52,19 @@ def _has_margin(policy: Policy) -> bool:
     return bool(policy.margin) and policy.counts != "calibrated"
 
 
+def as_counted(item: Item, policy: Policy) -> Item:
+    """Return an item as the policy counts it: an abridged one is whole, where the policy counts it so."""
+    whole = item.replacement is not None and policy.abridged_counted_as == "whole" and item.state == "abridged"
+    return item._replace(replacement=None, hide=None) if whole else item
+
+
+def visible_tokens(window: Window, policy: Policy) -> int:
+    """Return the tokens of all items as shown, an abridged one as the policy counts it."""
+    if policy.abridged_counted_as == "shown":
+        return window.tokens
+    return sum(as_counted(item, policy).shown_tokens for item in window.items)
+
+
 def own_tokens(item: Item, policy: Policy) -> int:
     """Return the tokens that an item costs by itself, without the policy's margin and what the wire adds.
 
@@ -59,6 +72,7 @@ def own_tokens(item: Item, policy: Policy) -> int:
     name is rounded up by itself. Both corrections are quarters of characters, whatever counts the text, since the
     account is drawn up far more often than a text is counted.
     """
+    item = as_counted(item, policy)
     whole = item.replacement is None and not item.omitted
     if not item.tokens and whole and server_part(item.block) is not None:
         return with_media(item.block, 0)  # an earlier release sent no such part, and counted nothing
@@ -93,18 +107,22 @@ class Costs:
         tokens: of each item, in order.
         by_category: their sums by category, see `CATEGORIES`.
         media: tokens of the pictures and documents among them, which no counter counts.
+        left_out: tokens among them that are not sent: of abridged results, where the policy counts these whole.
     """
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.tokens: list[int] = []
         self.media: int = 0
+        self.left_out: int = 0
         self.by_category: dict[str, int] = {}
         self._calls: dict[int, tuple[int, Item]] = {}
         self._answered: set[int] = set()
         self._gone: set[int] = set()
         self._starts = Starts() if policy.message_tokens or policy.response_tokens else None
-        self._counts_plainly = policy.results_counted_as == "text" and not _has_margin(policy)
+        self._counts_whole = policy.abridged_counted_as == "whole"
+        as_shown = policy.results_counted_as == "text" and not self._counts_whole
+        self._counts_plainly = as_shown and not _has_margin(policy)
 
     @property
     def total(self) -> int:
@@ -128,6 +146,8 @@ class Costs:
                 cost = item.shown_tokens  # what `_own` gives for it, in a tenth of the time
             else:
                 cost = self._own(item)
+                if self._counts_whole:
+                    self.left_out += self._left_out(item, cost)
             if starts is not None and sent and starts.at(item, position):
                 cost += self._of_message(item)
             tokens.append(cost)
@@ -159,6 +179,13 @@ class Costs:
         elif kind == _RESULT and item.answers is None and not item.omitted:
             own += LOOSE_TOKENS
         return scaled(own, self.policy)
+
+    def _left_out(self, item: Item, cost: int) -> int:
+        """Return how many tokens of an item's cost are not sent."""
+        if as_counted(item, self.policy) is item:
+            return 0
+        of_label = LOOSE_TOKENS if item.answers is None else 0
+        return cost - scaled(item.shown_tokens + of_label, self.policy)
 
     def _of_message(self, first: Item) -> int:
         """Return the tokens that a message costs beside its items. Its first item decides whose message it is."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from timeline.fold.groups import boundaries
 from timeline.planning.account import keep_recent
+from timeline.planning.costs import as_counted
 from timeline.planning.messages import is_candidate, is_message, is_turn_start
 
 if TYPE_CHECKING:
@@ -112,6 +113,7 @@ class _CutPoint:
     def __init__(self, ranges: Ranges, cut: CutPoint) -> None:
         self.ranges, self.cut, self.before = ranges, cut, ranges.before
         self.items = ranges.items
+        self.counted = [as_counted(item, ranges.policy) for item in self.items]
         self.legal = legal_cuts(self.items, ranges.groups, whole_turns=cut.on_split == "whole_turn")
         self.tried: dict[int, Range] = {}
 
@@ -121,7 +123,7 @@ class _CutPoint:
         best_keep = keep
         for halving in range(self.cut.halvings + 1):
             tokens = max(1, keep >> halving)
-            position = choose_cut(seed_cut(self.items, tokens), self.legal, len(self.items), self._fits)
+            position = choose_cut(seed_cut(self.counted, tokens), self.legal, len(self.items), self._fits)
             if position is None:
                 continue
             cut = self._range(position)

@@ -24,6 +24,7 @@ from timeline.blocks import (
 )
 from timeline.facts.plans import plan_of
 from timeline.facts.tool_use import tool_use
+from timeline.fold.window import replaced
 from timeline.frozen import begins_with
 from timeline.planning.costs import costs_of
 from timeline.planning.replacements import Replacements
@@ -207,7 +208,7 @@ def plan_hide(
         replacement = replacements.of(item, call, hiding.replacement_tokens, counter, address=window.address_of(item))
         if replacement.tokens * _LEAST_GAIN <= item.tokens and replacement.tokens < item.tokens:
             chosen.append(replacement)
-            changed.append((item, item._replace(replacement=replacement)))
+            changed.append((item, replaced(item, replacement)))
     replacements.forget(versions)
     freed = known.freed(changed)
     if not chosen or freed < least:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from timeline.blocks import Attachment, Reasoning, ToolResult, UserPrompt
 from timeline.content.media_tokens import image_count, media_characters
 from timeline.events import BlocksHidden, Replacement
+from timeline.fold.window import replaced
 from timeline.planning.costs import costs_of
 from timeline.planning.hidden_requests import left_unsaid
 from timeline.planning.plans import HideDecision
@@ -73,7 +74,7 @@ def _decision(
     window: Window, policy: Policy, counter: TokenCounter, chosen: Sequence[Item], blocks: tuple[Replacement, ...]
 ) -> HideDecision:
     known = costs_of(window.items, policy)
-    freed = known.freed([(item, item._replace(replacement=r)) for item, r in zip(chosen, blocks, strict=True)])
+    freed = known.freed([(item, replaced(item, r)) for item, r in zip(chosen, blocks, strict=True)])
     unsaid = left_unsaid(window.items, blocks)
     event = BlocksHidden(reason=REFUSED, blocks=blocks, counter=counter.name, unsaid=unsaid)
     return HideDecision(event, sum(known.tokens), freed)

@@ -15,7 +15,7 @@ from timeline.blocks import Attachment, UserPrompt
 from timeline.facts.record_lines import record_in
 from timeline.fold.groups import Group, atomic_groups
 from timeline.planning.account import least_progress, preview_cap
-from timeline.planning.costs import own_tokens, scaled
+from timeline.planning.costs import as_counted, own_tokens, scaled
 from timeline.planning.messages import is_candidate, is_turn_start
 from timeline.planning.plans import LEAST_SUMMARY, Caps, Plan, Refusal
 from timeline.planning.replacements import can_preview, preview_of
@@ -145,7 +145,7 @@ class Ranges:
         return Plan(
             version=self.window.version,
             covers=None if cut is None else self.window.covers_between(cut.start, cut.end),
-            covered=() if cut is None else tuple(self.items[p] for p in cut.covered),
+            covered=() if cut is None else tuple(as_counted(self.items[p], self.policy) for p in cut.covered),
             carried=() if cut is None else tuple(sorted(self.items[p].version for p in cut.carried)),
             ahead=() if cut is None else tuple(sorted(self.items[p].version for p in cut.ahead)),
             cut_version=self.items[cut.end].version if cut is not None and cut.end < len(self.items) else 0,
@@ -187,7 +187,7 @@ class Ranges:
     def preview(self, positions: Sequence[int], excess: int) -> tuple[Replacement, ...]:
         """Preview the largest blocks at the positions until ``excess`` tokens are saved."""
         most = preview_cap(self.policy, self.before.limit)
-        candidates = [p for p in positions if can_preview(self.items[p], most)]
+        candidates = [p for p in positions if can_preview(as_counted(self.items[p], self.policy), most)]
         previews: list[Replacement] = []
         for position in sorted(candidates, key=lambda p: (-self.shown[p], p)):
             if excess <= 0:

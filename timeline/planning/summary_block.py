@@ -22,7 +22,7 @@ from timeline.facts.of_items import requests_of, said_by_users
 from timeline.facts.record import settled, with_asked
 from timeline.facts.record_lines import RECORD_HEADING, shown_record, unsaid
 from timeline.facts.said import searchable_line
-from timeline.fold.window import Item
+from timeline.fold.window import Item, replaced
 from timeline.planning.costs import costs
 from timeline.planning.covered_digest import build_digest
 from timeline.planning.summary_requests import joined, summary_due, superseded
@@ -172,11 +172,12 @@ def _left(window: Window, plan: Plan, covers: Covers, summary: Item, policy: Pol
     """Return the messages' tokens after a compaction, as the account of the plan's window will then count them."""
     carried = set(plan.carried)
     replacements = {replacement.version: replacement for replacement in plan.previews}
-    left = [
-        i._replace(carried=i.carried or i.version in carried, replacement=replacements.get(i.version, i.replacement))
+    kept = (
+        i._replace(carried=i.carried or i.version in carried)
         for i in window.items
         if i.version <= plan.version and (i.version in carried or i.version not in covers)  # later ones are not saved
-    ]
+    )
+    left = [replaced(i, replacements[i.version]) if i.version in replacements else i for i in kept]
     return sum(costs(sorted([*left, summary], key=lambda item: item.order), policy))
 
 

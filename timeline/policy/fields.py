@@ -28,6 +28,7 @@ class PolicyFields(TypedDict, total=False):
     message_tokens: int
     response_tokens: int
     results_counted_as: Literal["text", "json"]
+    abridged_counted_as: Literal["shown", "whole"]
     trigger: Trigger | Table | float | str
     target: float
     stop_at: Literal["target", "trigger"]

@@ -170,6 +170,8 @@ _ADDED_TO_STEPS: Final = (
     ("names", "unlisted"),
 )
 """Fields that later releases added to steps, and their defaults."""
+_ADDED_LITERALS: Final = (("results_counted_as", "text"), ("counts", "counter"), ("abridged_counted_as", "shown"))
+"""Fields that later releases added to policies, and their defaults, where these are words."""
 _STORED_COLD: Final = "fold_when_cold"
 """How stored policies name ``compact_when_cold``: their hashes are in logs, so the name stays in their text."""
 
@@ -295,6 +297,8 @@ class Policy(Frozen):
         hiding: when old content is hidden; None never hides.
         repeats: when a passage that is in sight already is not shown once more; None shows all of every result.
         line_numbers: which lines of a new result keep their number; None leaves each of them.
+        abridged_counted_as: how a result is counted that ``repeats`` or ``line_numbers`` abridged: as it is shown, or
+            as if all of it were sent. ``whole`` decides what the policy decides without the two, and sends less.
         compact_when_cold: share of the limit above which a render compacts once the cache is cold; None waits for the
             trigger.
         memory_digest: the words of the memory digest, the block in view that lists the approved stages' decisions.
@@ -334,6 +338,7 @@ class Policy(Frozen):
     hiding: Hiding | None = None
     repeats: Repeats | None = None
     line_numbers: LineNumbers | None = None
+    abridged_counted_as: Literal["shown", "whole"] = "shown"
     compact_when_cold: float | None = Field(default=None, gt=0, le=1)
     memory_digest: MemoryDigest = MemoryDigest()
     stage_data: StageData | None = None
@@ -401,7 +406,7 @@ class Policy(Frozen):
         A field that a later release added is left out at its default, so that the hashes in logs stay what they were.
         """
         fields = self.model_dump(mode="json")
-        for name, literal in (("results_counted_as", "text"), ("counts", "counter")):
+        for name, literal in _ADDED_LITERALS:
             if fields[name] == literal:
                 del fields[name]
         for step in fields["steps"]:

@@ -92,15 +92,15 @@ class RenderedContext(Frozen):
 
     def __repr_args__(self) -> Iterator[tuple[str, object]]:
         yield from {"conversation": self.conversation, "version": self.version}.items()
-        yield from {"entries": len(self.neutral.entries), "tokens": self.account.total}.items()
+        yield from {"entries": len(self.neutral.entries), "tokens": self.account.needed}.items()
         yield from {"limit": self.account.limit, "decisions": len(self.decisions)}.items()
 
     def _repr_html_(self) -> str:
         from timeline.projection.notebook import notebook_html  # noqa: PLC0415 - only a notebook asks
 
         account = self.account
-        facts = (f"{account.total:,} of {account.limit:,} tokens", f"{len(self.neutral.entries):,} entries")
-        return notebook_html(type(self).__name__, self.window, facts, limit=account.limit, total=account.total)
+        facts = (f"{account.needed:,} of {account.limit:,} tokens", f"{len(self.neutral.entries):,} entries")
+        return notebook_html(type(self).__name__, self.window, facts, limit=account.limit, total=account.needed)
 
     @cached_property
     def blocks(self) -> tuple[ContextBlock, ...]:

@@ -64,9 +64,10 @@ def reuse(before: RenderedContext, after: RenderedContext) -> Reuse:
 
 
 def _tokens_up_to(context: RenderedContext, entries: int) -> int:
-    """Count the messages' tokens up to a number of entries, as the account does."""
+    """Count the messages' tokens up to a number of entries, as they are sent."""
     items = context.window.items
-    spent = dict(zip((item.block.path for item in items), costs(items, context.policy), strict=True))
+    as_sent = context.policy.model_copy(update={"abridged_counted_as": "shown"})
+    spent = dict(zip((item.block.path for item in items), costs(items, as_sent), strict=True))
     return sum(spent[path] for path in dict.fromkeys(entry.path for entry in context.neutral.entries[:entries]))
 
 
