@@ -67,11 +67,10 @@ async def _numbers(db: str, conversation: str, incomplete: str) -> list[str]:
 
 
 def complete_policy(incomplete: str) -> list[str]:
-    """Return the presets and published designs that begin so; where none does, the shell offers files."""
-    from timeline.policy.library import designs
-    from timeline.policy.presets import PRESETS
+    """Return the named policies that begin so; where none does, the shell offers files."""
+    from timeline.policy.files import policy_names
 
-    return _beginning(incomplete, [*PRESETS, *designs()])
+    return _beginning(incomplete, policy_names())
 
 
 def complete_kind(incomplete: str) -> list[str]:

@@ -21,6 +21,7 @@ from pydantic import ValidationError
 
 from timeline.databases import read_text
 from timeline.errors import InvalidPolicy
+from timeline.policy import lean
 from timeline.policy.library import RELEASE, designs
 from timeline.policy.making import COUNTED, keywords_of, made_by, merged, of_model
 from timeline.policy.model import Policy
@@ -40,10 +41,10 @@ _MAY_BE_ABSENT: Final = frozenset(
 
 
 def by_name(name: str, /, **changes: Any) -> Policy:
-    """Build the policy of a name: a preset's, or that of a published design, such as ``pi``.
+    """Build the policy of a name: a preset's, that of a published design, such as ``pi``, or a lean one, ``lean-pi``.
 
     Args:
-        name: the preset or design.
+        name: the preset or design, behind ``lean-`` for one that decides as it does, and sends less.
         changes: the preset's keyword arguments, and fields of the policy.
 
     Raises:
@@ -54,9 +55,18 @@ def by_name(name: str, /, **changes: Any) -> Policy:
         return preset(**changes)
     if (text := designs().get(name)) is not None:
         return made_by(name, RELEASE, parse_policy(text, file=f"{name}.toml", **changes), changes)
-    near = nearest(name, [*PRESETS, *designs()])
+    if name in policy_names():
+        whole = by_name(name.removeprefix(lean.PREFIX), **changes)
+        return made_by(name, whole.origin.release + lean.RELEASE - 1, lean.lean(whole), changes)
+    near = nearest(name, policy_names())
     known = f"the presets are {', '.join(PRESETS)}, the published designs {', '.join(designs())}"
     raise InvalidPolicy("preset", f"there is no preset and no published design {name!r}{near}; {known}")
+
+
+def policy_names() -> list[str]:
+    """Return every name that `by_name` knows: the presets, the published designs, and the lean ones of both."""
+    plain = [*PRESETS, *designs()]
+    return [*plain, *(f"{lean.PREFIX}{name}" for name in plain)]
 
 
 def load_policy(path: str | PathLike[str], **changes: Any) -> Policy:
