@@ -5,6 +5,10 @@ afterwards, in a transaction of its own, and what is committed meanwhile goes wi
 is lost with its connection costs a follower its interval, since it looks at the log by itself as well. Where another
 transaction of the server hides what was appended for a moment, all are woken once more when it has ended.
 
+Where nobody listens, nothing is sent. A connection that listens shares a lock with the others that do, for as long as
+it lasts; a notification is sent only where that lock cannot be had for itself. Who finds that nobody listens takes it
+for true for a moment, and who begins to listen looks at the log once more when that moment is over.
+
 What is sent names no conversation: everybody who may connect to the database may listen. Conversations are named by a
 hash, whose key is the store's schema and tenant.
 """
@@ -18,6 +22,7 @@ from base64 import b64encode
 from contextlib import suppress
 from functools import lru_cache
 from hashlib import blake2b
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 import asyncpg
@@ -39,6 +44,8 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger("timeline.store")
 TOGETHER: Final = 0.008
 """Seconds between two notifications: what is committed in between goes into one."""
+UNHEARD: Final = 0.25
+"""Seconds for which nothing is sent, nor asked, once nobody listened."""
 HEARTBEAT: Final = 30.0
 """Seconds after which a silent connection is asked whether it is there."""
 _ANSWER: Final = 10.0
@@ -51,6 +58,8 @@ _HASH: Final = 9
 _MOST_HASHES: Final = 1_024
 """Conversations whose hash is remembered: a busy one is in every notification."""
 _ALL: Final = "*"
+_NOBODY: Final = "SELECT 0"
+"""What the server answers to a notification that nobody would have heard: it gave no row, and sent nothing."""
 
 
 class Heard:
@@ -79,6 +88,10 @@ class Waking:
         where: names the store in messages.
         horizon: knows what readers of all conversations do not see yet.
         listens: the connection keeps its session, as one behind pgbouncer does not.
+
+    Attributes:
+        channel: on which the log's notifications are sent.
+        lock: the key of the advisory lock that every connection shares which listens to it.
     """
 
     def __init__(
@@ -93,6 +106,9 @@ class Waking:
         self._connect, self._where, self._horizon, self._listens = connect, where, horizon, listens
         self._key = blake2b(name.encode(), digest_size=16).digest()
         self.channel: str = f"timeline_{self._key.hex()}"
+        self.lock: int = int.from_bytes(self._key[:8], "big", signed=True)
+        self._unheard_until = 0.0
+        """Until when nobody is told of what is appended."""
         self._queued: dict[str, set[str]] = {}
         """The types of what was appended since the last notification, by conversation."""
         self._all = False
@@ -132,6 +148,8 @@ class Waking:
 
     def notify(self, appended: Iterable[tuple[str, Iterable[str]]]) -> None:
         """Note that conversations got events of these types; it is sent soon. It never waits and never fails."""
+        if monotonic() < self._unheard_until:
+            return
         queued = self._queued
         for conversation, types in appended:
             if (of := queued.get(conversation)) is not None:
@@ -236,19 +254,34 @@ class Waking:
             silent = not self._work.is_set()
             self._work.clear()
             if self._ears and not self._listening:
-                await connection.add_listener(self.channel, self._hear)
-                self._listening = True
-                self._note(Heard(None, self._key))  # what came before anybody listened
+                await self._listen(connection)
             for payload in self._payloads():
-                # As one message, so that it goes through pgbouncer as well; and as a query, of which the server's
-                # statistics keep one for all texts, where they keep a NOTIFY for each.
-                quoted = payload.replace("'", "''")
-                await connection.execute(f"SELECT pg_notify('{self.channel}', '{quoted}')", timeout=_ANSWER)
+                asked = monotonic()
+                if not await self._send(connection, payload):
+                    self._unheard_until = asked + UNHEARD
+                    break
             if silent:
                 await connection.execute(ALIVE, timeout=_ANSWER)
             if self._closed:
                 return
             await asyncio.sleep(TOGETHER)
+
+    async def _listen(self, connection: Connection) -> None:
+        """Listen, and wake the followers of what came before, also of what others did not tell who knew of nobody."""
+        await connection.execute(f"SELECT pg_advisory_lock_shared({self.lock})", timeout=_ANSWER)
+        await connection.add_listener(self.channel, self._hear)
+        self._listening = True
+        anything = Heard(None, self._key)
+        self._note(anything)
+        asyncio.get_running_loop().call_later(UNHEARD, self._note, anything)
+
+    async def _send(self, connection: Connection, payload: str) -> bool:
+        """Notify those that listen, except this connection; return whether there are any."""
+        # As one message, so that it goes through pgbouncer as well; and as a query, of which the server's statistics
+        # keep one for all texts, where they keep a NOTIFY for each.
+        quoted = payload.replace("'", "''")
+        sent = f"SELECT pg_notify('{self.channel}', '{quoted}') WHERE NOT pg_try_advisory_xact_lock({self.lock})"
+        return await connection.execute(sent, timeout=_ANSWER) != _NOBODY
 
     def _payloads(self) -> Iterator[str]:
         """Take what is queued, as texts that the server accepts: hashes of conversations, by the same types."""
@@ -276,7 +309,7 @@ class Waking:
 
     def _note(self, heard: Heard) -> None:
         self._heard.append(heard)
-        if self._passing is None or self._passing.done():
+        if not self._closed and (self._passing is None or self._passing.done()):
             self._passing = asyncio.create_task(self._pass_on())
 
     async def _pass_on(self) -> None:

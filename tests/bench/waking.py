@@ -34,6 +34,7 @@ def rows() -> Iterator[Row]:
         store = runner.run(PostgresStore.open(server.url(schema="cost")))
         listener = runner.run(asyncpg.connect(server.url()))
         heard: list[object] = []
+        runner.run(listener.execute(f"SELECT pg_advisory_lock_shared({store.waking.lock})"))
         runner.run(listener.add_listener(store.waking.channel, lambda *got: heard.append(got[-1])))
         notify = store.waking.notify
 

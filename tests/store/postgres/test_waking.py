@@ -17,7 +17,7 @@ from timeline.store.postgres.address import parse
 from timeline.store.postgres.database import Database
 from timeline.store.postgres.horizon import Horizon
 from timeline.store.postgres.store import PostgresStore
-from timeline.store.postgres.waking import Waking
+from timeline.store.postgres.waking import UNHEARD, Waking
 from timeline.store.testing import block_event, events
 
 if TYPE_CHECKING:
@@ -139,6 +139,7 @@ async def test_what_is_sent_names_no_conversation(postgres_url: str) -> None:
     sent: list[str] = []
     async with waking(postgres_url, "log") as one:
         spy = await asyncpg.connect(without(postgres_url, "schema"))
+        await spy.execute(f"SELECT pg_advisory_lock_shared({one.lock})")
         await spy.add_listener(one.channel, lambda *told: sent.append(str(told[-1])))
         one.notify([("the secret plan", [PROMPT])])
         while not sent:
@@ -146,6 +147,55 @@ async def test_what_is_sent_names_no_conversation(postgres_url: str) -> None:
         await spy.close()
     assert PROMPT in sent[0]
     assert "secret" not in sent[0]
+
+
+async def test_nothing_is_sent_where_nobody_has_the_lock_of_those_who_listen(postgres_url: str) -> None:
+    """A notification takes a lock of the whole server and a transaction, which is as much as an append takes."""
+    sent: list[object] = []
+    async with waking(postgres_url, "log") as one:
+        spy = await asyncpg.connect(without(postgres_url, "schema"))
+        await spy.add_listener(one.channel, lambda *told: sent.append(told[-1]))
+        one.notify([("cards", [PROMPT])])
+        await asyncio.sleep(2 * UNHEARD)
+        await spy.execute("SELECT 1")
+        assert not sent
+        await spy.execute(f"SELECT pg_advisory_lock_shared({one.lock})")
+        one.notify([("cards", [PROMPT])])
+        while not sent:
+            await spy.execute("SELECT 1")
+        await spy.close()
+
+
+async def test_who_begins_to_listen_is_woken_of_what_those_left_unsaid_who_knew_of_nobody(postgres_url: str) -> None:
+    """A store that found nobody asks again later; the new follower looks once more when all have asked again."""
+    async with waking(postgres_url, "log") as one, waking(postgres_url, "log") as other:
+        asking = await asyncpg.connect(without(postgres_url, "schema"))
+        one.notify([("cards", [PROMPT])])
+        answered = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE $1 AND state = 'idle'"
+        while not await asking.fetchval(answered, f"%{one.channel}%"):
+            pass
+        await asking.close()
+        ears = Ears(other)
+        await ears.wait(1)
+        one.notify([("cards", [PROMPT])])
+        await ears.wait(2)
+        assert ears.heard[1].concerns("cards", {PROMPT})
+        await asyncio.sleep(UNHEARD)
+        one.notify([("plans", ["end"])])
+        while not any(heard.concerns("plans", {"end"}) for heard in ears.heard[2:]):
+            await ears.wait(len(ears.heard) + 1)
+
+
+async def test_who_no_longer_listens_is_not_told(postgres_url: str) -> None:
+    """The lock goes with its connection, however that ends."""
+    async with waking(postgres_url, "log") as one:
+        async with waking(postgres_url, "log") as other:
+            ears = Ears(other)
+            await ears.wait(1)
+        asking = await asyncpg.connect(without(postgres_url, "schema"))
+        while not await asking.fetchval(f"SELECT pg_try_advisory_lock({one.lock})"):
+            pass
+        await asking.close()
 
 
 async def test_many_conversations_are_told_in_few_notifications(postgres_url: str) -> None:

@@ -65,6 +65,22 @@ async def test_a_follower_in_another_process_wakes_at_once(postgres_url: str, fo
     assert late[len(late) // 2] < 1.0, late
 
 
+async def test_what_is_appended_while_a_follower_begins_to_listen_is_seen(
+    postgres_url: str, following: list[Follower]
+) -> None:
+    """The store knows that nobody listened a moment ago, and tells nobody; the follower looks once more."""
+    async with open_store(postgres_url) as store:
+        await store.append("conversation 0", events(1))
+        follower = await asyncio.to_thread(Follower, postgres_url, NEVER)
+        following.append(follower)
+        done = []
+        for _ in range(20):
+            done.append((await store.append("conversation 0", events(1))).position)
+            await asyncio.sleep(0.01)
+        seen = await asyncio.wait_for(asyncio.to_thread(list, follower.saw(20)), 30)
+    assert [position for position, _ in seen] == done
+
+
 async def test_a_follower_whose_listener_is_lost_looks_by_itself_and_listens_again(
     postgres_url: str, following: list[Follower]
 ) -> None:
