@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cli import sessions
-from timeline.policy.library import designs
+from timeline.policy.files import policy_names
 from timeline.policy.presets import PRESETS
 
 if TYPE_CHECKING:
@@ -47,9 +47,9 @@ def test_bash_completes_commands_options_conversations_policies_and_formats(
     assert offered(db, "policies", "") == ["show"]
     assert {"--policy", "--explain", "--json"} <= set(offered(db, "render", "--"))
     assert offered(db, "show", "") == [sessions.SESSION]
-    assert offered(db, "render", sessions.SESSION, "--policy", "") == [*PRESETS, *designs()]
+    assert offered(db, "render", sessions.SESSION, "--policy", "") == policy_names()
     assert offered(db, "render", sessions.SESSION, "--policy", "keep_") == [n for n in PRESETS if n.startswith("keep_")]
-    assert offered(db, "lab", "--policy", "clin") == ["cline"]
+    assert offered(db, "lab", "--policy", "lean-cl") == ["lean-claude-code", "lean-clear-tool-uses", "lean-cline"]
     assert offered(db, "render", sessions.SESSION, "--wire", "openai_r") == ["openai_responses"]
     assert offered(db.with_name("other.db"), "show", "--db", str(db), "sess") == [sessions.SESSION]
 

@@ -72,3 +72,11 @@ def test_a_slip_is_refused_with_the_nearest_name(slip: str, meant: str) -> None:
     """A policy is lean once."""
     with pytest.raises(InvalidPolicy, match=meant):
         policies.by_name(slip)
+
+
+def test_its_outline_says_what_it_leaves_out_and_how_it_counts() -> None:
+    """As `timeline policies show lean-pi` prints it."""
+    shown = policies.outline(policies.by_name("lean-pi"))
+    assert shown.repeats
+    assert shown.line_numbers
+    assert shown.counts == "o200k_base, abridged results as if they were whole"

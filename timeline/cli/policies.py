@@ -51,8 +51,11 @@ def list_policies(*, as_json: bool) -> None:
         ],
     )
     write()
+    write("lean-NAME takes every decision of NAME, and sends less.")
+    write()
     write(paint("Next:", bold=True) + "  timeline policies show balanced")
     write("       timeline policies show balanced keep_last")
+    write("       timeline policies show pi lean-pi")
 
 
 def show(wishes: Sequence[Wish], *, form: str | None) -> None:

@@ -198,4 +198,6 @@ def _counts(policy: Policy) -> str:
         parts.append(f"{policy.message_tokens} a message")
     if policy.response_tokens:
         parts.append(f"{policy.response_tokens} a response")
+    if policy.abridged_counted_as == "whole":
+        parts.append("abridged results as if they were whole")
     return ", ".join(parts)
