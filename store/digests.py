@@ -210,7 +210,7 @@ class DigestFilter:
             position=event.position,
             at=event.at,
             compaction_number=payload.round,
-            summary=payload.block.path,
+            path=payload.block.path,
             covers=payload.covers,
             digest=payload.digest,
             matched=matched,

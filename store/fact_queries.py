@@ -360,7 +360,7 @@ def _entry(group: FactGroup) -> FactEntry:
         path=block_path(group.kept, group.path),
         at=moment_of(group.at),
         tool=group.tool,
-        status=group.status,
+        exit_status=group.status,
         detail=group.detail,
         repeats=group.meant - group.first_meant if group.kind in NAMED else 0,
         versions=tuple(sorted(group.versions)),

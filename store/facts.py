@@ -139,7 +139,7 @@ def stored_fact(row: FactRow, conversation: str, at: datetime, path: str, *, cov
         path=block_path(row.path, path),
         version=row.version,
         tool=row.tool,
-        status=row.status,
+        exit_status=row.status,
         failed=bool(row.failed),
         detail=row.detail,
         covered=covered,
@@ -211,7 +211,7 @@ class FactFilter:
     subject: str | None
     glob: Glob | None
     tool: str | None
-    status: int | None
+    exit_status: int | None
     failed: bool | None
     since: str
     until: str
@@ -226,7 +226,7 @@ class FactFilter:
         subject: str | None = None,
         glob: str | None = None,
         tool: str | None = None,
-        status: int | None = None,
+        exit_status: int | None = None,
         failed: bool | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
@@ -246,12 +246,12 @@ class FactFilter:
             subject=subject,
             glob=None if glob is None else parse_glob(glob, "glob"),
             tool=tool,
-            status=status,
+            exit_status=exit_status,
             failed=failed,
             since=moment("since", since) or EARLIEST,
             until=moment("until", until) or LATEST,
             covered=covered,
-            query=None if query is None else Query.parse(query, "query"),
+            query=None if query is None else Query.parse(query),
         )
 
     @property
@@ -270,7 +270,7 @@ class FactFilter:
             row.kind in self.kinds
             and self.failed in {None, bool(row.failed)}
             and self.tool in {None, row.tool}
-            and (self.status is None or row.status == self.status)
+            and (self.exit_status is None or row.status == self.exit_status)
             and self.since <= at <= self.until
             and (self.subject is None or self.subject in row.subject)
             and (self.glob is None or self.glob.fits(row.subject))

@@ -54,7 +54,7 @@ class QueryMixin(ABC):
 
     async def search(
         self,
-        text: str,
+        query: str,
         *,
         conversation: str | None = None,
         types: Collection[str] | None = None,
@@ -63,8 +63,8 @@ class QueryMixin(ABC):
         page: int = 50,
     ) -> AsyncIterator[Found]:
         """Iterate over the blocks that hold all words of a text, best first; see `Queries.search`."""
-        query, wanted = Query.parse(text), SearchFilter.checked(types, since, until)
-        async for found in self._search(query, conversation, wanted, checked_page(page)):
+        words, wanted = Query.parse(query), SearchFilter.checked(types, since, until)
+        async for found in self._search(words, conversation, wanted, checked_page(page)):
             yield found
 
     async def facts(
@@ -75,7 +75,7 @@ class QueryMixin(ABC):
         subject: str | None = None,
         glob: str | None = None,
         tool: str | None = None,
-        status: int | None = None,
+        exit_status: int | None = None,
         failed: bool | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
@@ -89,7 +89,7 @@ class QueryMixin(ABC):
             subject=subject,
             glob=glob,
             tool=tool,
-            status=status,
+            exit_status=exit_status,
             failed=failed,
             since=since,
             until=until,

@@ -30,7 +30,7 @@ class StoredDigest:
         position: see ``version``.
         at: when it was completed, in UTC.
         compaction_number: number of the compaction: 1 for a conversation's first, 2 for the next …
-        summary: path of the summary block.
+        path: path of the summary block.
         covers: the covered versions.
         digest: the whole digest of the covered blocks.
         matched: the entries of the digest that match the filters; empty if no filter asks for entries.
@@ -46,7 +46,7 @@ class StoredDigest:
     position: int
     at: datetime
     compaction_number: int
-    summary: str
+    path: str
     covers: Covers
     digest: Digest
     matched: Digest
@@ -106,7 +106,7 @@ class StoredFact:
         path: the block to read: the result; of a file written or deleted the call, whose arguments hold the content.
         version: version of the event that appended the block to read.
         tool: name of the tool; of a URL or an identifier that of the call that names it, empty if no call does.
-        status: exit status; None where it is unknown.
+        exit_status: of a command; None where it is unknown.
         failed: whether it failed. A failed write wrote nothing.
         detail: first words of what a failure said; hits of a search, where the output shows their number; ``prompt``
             where a user's prompt names a URL or an identifier; of a request ``constraint`` (it holds for what comes),
@@ -125,7 +125,7 @@ class StoredFact:
     path: str
     version: int
     tool: str = ""
-    status: int | None = None
+    exit_status: int | None = None
     failed: bool = False
     detail: str = ""
     covered: bool = False
@@ -147,11 +147,11 @@ class FactEntry:
         failed: whether they failed.
         times: how many there are.
         first: version of the first one's block.
-        last: version of the last one's block; ``path``, ``tool``, ``status``, ``detail`` and ``at`` are the last one's.
+        last: version of the last one's block, whose are ``path``, ``tool``, ``exit_status``, ``detail`` and ``at``.
         path: see ``last``.
         at: see ``last``.
         tool: see ``last``.
-        status: see ``last``.
+        exit_status: see ``last``.
         detail: see ``last``.
         repeats: of a URL or identifier: how many later calls and prompts named it.
         versions: of a request: all prompts that make it, in order.
@@ -166,7 +166,7 @@ class FactEntry:
     path: str
     at: datetime
     tool: str = ""
-    status: int | None = None
+    exit_status: int | None = None
     detail: str = ""
     repeats: int = 0
     versions: tuple[int, ...] = ()
@@ -202,13 +202,13 @@ class FactReach:
     """How far the index of facts reaches.
 
     ``position`` is that of the last event whose facts are in it. What is behind it is caught up by the next query, or
-    read from the log by a store that may not write: an answer is complete either way. ``head`` is the position of the
-    last event, be it one that followers of all conversations do not see yet, ``form`` the number of the rules.
+    read from the log by a store that may not write: an answer is complete either way. ``newest_position`` is that of
+    the last event, be it one that followers of all conversations do not see yet, ``rules`` the number of the rules.
     """
 
     position: int
-    head: int
-    form: int
+    newest_position: int
+    rules: int
 
 
 class Queries(Protocol):
@@ -263,7 +263,7 @@ class Queries(Protocol):
         subject: str | None = None,
         glob: str | None = None,
         tool: str | None = None,
-        status: int | None = None,
+        exit_status: int | None = None,
         failed: bool | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
@@ -284,7 +284,7 @@ class Queries(Protocol):
             subject: the subject contains exactly this text.
             glob: the whole subject matches; see `digests` for the pattern.
             tool: the tool has exactly this name.
-            status: the exit status is this number.
+            exit_status: it is this number.
             failed: True: only what failed; False: only what did not.
             since: done at this moment or later.
             until: done at this moment or earlier.
@@ -319,7 +319,7 @@ class Queries(Protocol):
 
     def search(
         self,
-        text: str,
+        query: str,
         *,
         conversation: str | None = None,
         types: Collection[str] | None = None,
@@ -338,7 +338,7 @@ class Queries(Protocol):
         no character is an operator.
 
         Args:
-            text: the words to find, in at most `LONGEST_QUERY` characters.
+            query: the words to find, in at most `LONGEST_QUERY` characters.
             conversation: only blocks appended to this conversation itself; the blocks that a fork shares are its
                 parent's, up to the fork's `ConversationInfo.base`.
             types: only blocks of these types.
@@ -347,7 +347,7 @@ class Queries(Protocol):
             page: number of blocks to read at a time.
 
         Raises:
-            InvalidFilter: the text holds no word or is too long, or a filter is not valid.
+            InvalidFilter: the query holds no word or is too long, or a filter is not valid.
             ConversationNotFound: there is no such conversation.
             SearchUnavailable: the database has no full-text search.
             StoreCorrupt: an event does not match its checksum.

@@ -347,8 +347,8 @@ def _conditions(key: int | None, wanted: FactFilter) -> tuple[str, list[Any]]:
         given.append(("f.failed = {}", int(wanted.failed)))
     if wanted.tool is not None:
         given.append(("f.tool = {}", escaped(wanted.tool)))
-    if wanted.status is not None:
-        given.append(("f.status = {}", within(wanted.status)))
+    if wanted.exit_status is not None:
+        given.append(("f.status = {}", within(wanted.exit_status)))
     given += _texts(wanted)
     if wanted.bounded:
         at = f"EXISTS (SELECT 1 FROM events AS t WHERE t.{OWN} AND t.position = f.position AND t.at"

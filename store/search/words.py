@@ -165,18 +165,17 @@ class Query:
     terms: tuple[Term, ...]
 
     @classmethod
-    def parse(cls, text: str, field: str = "text") -> Query:
+    def parse(cls, text: str) -> Query:
         """Parse a user's query: words, ``"quoted words"`` and ``begin*``; no other syntax has a meaning.
 
         Args:
             text: the query.
-            field: name of the parameter, for the error.
 
         Raises:
             InvalidFilter: the text has no word, or more than `LONGEST_QUERY` characters.
         """
         if len(text) > LONGEST_QUERY:
-            raise InvalidFilter(field, f"has {len(text):,} characters of at most {LONGEST_QUERY:,}; give fewer words")
+            raise InvalidFilter("query", f"has {len(text):,} characters of at most {LONGEST_QUERY:,}; give fewer words")
         terms: dict[Term, None] = {}
         for asked in _ASKED.finditer(composed(text)):
             quoted = asked["quoted"]
@@ -184,7 +183,7 @@ class Query:
             if term is not None:
                 terms[term] = None
         if not terms:
-            raise InvalidFilter(field, "holds no word to look for; a word has a letter or a digit")
+            raise InvalidFilter("query", "holds no word to look for; a word has a letter or a digit")
         return cls(tuple(terms))
 
     @property

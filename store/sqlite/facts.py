@@ -213,7 +213,7 @@ def _statement(question: FactQuestion) -> tuple[str, tuple[Any, ...]]:
 
 def _asked(key: int | None, wanted: FactFilter) -> tuple[frozenset[str], dict[str, Any]]:
     """Return the names of the given conditions, which choose the statement, and its parameters."""
-    status = None if wanted.status is None else within(wanted.status)
+    status = None if wanted.exit_status is None else within(wanted.exit_status)
     texts = {
         "conversation": key,
         "tool": wanted.tool,

@@ -76,7 +76,7 @@ class DigestContract(ContractBase):
         (found,) = await _found(store, conversation="a", compaction_number=2)
         assert (found.conversation, found.version, found.compaction_number) == ("a", 6, 2)
         assert found.at == made[2].at
-        assert found.summary == "su:turn_1.conv.range.summary.3.5"
+        assert found.path == "su:turn_1.conv.range.summary.3.5"
         assert found.covers == Covers(ranges=((3, 5),))
         assert (found.digest, found.matched, found.reverted_by) == (BROKE, Digest(), None)
         assert (found.before_tokens, found.after_tokens) == (100, 20)

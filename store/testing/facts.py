@@ -126,7 +126,7 @@ class FactContract(ContractBase):
             ({"query": '"test ./store"'}, [4, 6]),
             ({"query": "bash grep"}, []),
             ({"query": "go test", "tool": "Grep"}, [12]),
-            ({"status": 1}, []),
+            ({"exit_status": 1}, []),
             ({"covered": True}, []),
             ({"covered": False, "kind": "search"}, [12]),
         ],
@@ -146,9 +146,9 @@ class FactContract(ContractBase):
         shown = ToolResult(call_id="2", text="x", exit_status=127, path="tc:turn_1.2.result", turn_id="turn_1")
         await store.append("a", [call("2", "Bash", {"command": "nosuch"}), appended(shown)])
         await store.append("a", [call("3", "Bash", {"command": "exit 3"}), result("3", "Exit code: 3")])
-        assert [(f.subject, f.failed) for f in await found(store, status=127)] == [("nosuch", True)]
-        assert [(f.subject, f.status) for f in await found(store, status=3)] == [("exit 3", 3)]
-        assert await _subjects(store, status=-(2**70)) == []
+        assert [(f.subject, f.failed) for f in await found(store, exit_status=127)] == [("nosuch", True)]
+        assert [(f.subject, f.exit_status) for f in await found(store, exit_status=3)] == [("exit 3", 3)]
+        assert await _subjects(store, exit_status=-(2**70)) == []
 
     async def test_a_number_that_no_process_ends_with_is_no_exit_status(self, store: EventStore) -> None:
         """The command failed, and which number was recorded is in its result: no other is shown, and none is found."""
@@ -157,10 +157,10 @@ class FactContract(ContractBase):
                 call_id=id_, text="x", exit_status=status, path=f"tc:turn_1.{id_}.result", turn_id="turn_1"
             )
             await store.append("a", [call(id_, "Bash", {"command": id_}), appended(shown)])
-        facts = [(f.subject, f.status, f.failed) for f in await found(store)]
+        facts = [(f.subject, f.exit_status, f.failed) for f in await found(store)]
         assert facts == [("1", None, True), ("2", None, True), ("3", 2**63 - 1, True), ("4", 2**32 - 1, True)]
-        assert await _subjects(store, status=2**63 - 1) == ["3"]
-        assert await _subjects(store, status=2**70) == []
+        assert await _subjects(store, exit_status=2**63 - 1) == ["3"]
+        assert await _subjects(store, exit_status=2**70) == []
 
     async def test_bounds_of_time_are_part_of_it(self, store: EventStore) -> None:
         """``since`` and ``until`` compare with the time of the work."""
@@ -398,8 +398,12 @@ class FactContract(ContractBase):
         """Before, it says how much a query will catch up; nothing, where a store learns facts as it appends."""
         await _filled(store)
         before = await store.fact_reach()
-        assert before.position in {0, before.head}
-        assert before.head == await store.head()
+        assert before.position in {0, before.newest_position}
+        assert before.newest_position == await store.head()
         await found(store)
         after = await store.fact_reach()
-        assert (after.position, after.head, after.form) == (before.head, before.head, before.form)
+        assert (after.position, after.newest_position, after.rules) == (
+            before.newest_position,
+            before.newest_position,
+            before.rules,
+        )

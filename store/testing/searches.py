@@ -194,7 +194,7 @@ class SearchContract(ContractBase):
         await _texts(store, p="something")
         with pytest.raises(InvalidFilter) as refused:
             await _found(store, asked)
-        assert refused.value.field == "text"
+        assert refused.value.field == "query"
 
     async def test_a_call_is_found_by_its_name_and_its_arguments(self, store: EventStore) -> None:
         """Values match, nested ones too; keys do not, and a result is found by its text."""

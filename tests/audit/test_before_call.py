@@ -113,7 +113,7 @@ async def test_a_call_whose_past_was_scavenged_begins_nowhere() -> None:
     await timeline.set_retention("window")
     await scavenge(store)
     first = (await store.info(id_)).first_version
-    left = [call.n async for call in timeline.calls()]
+    left = [call.number async for call in timeline.calls()]
     gone = [number for number in left if whole[number - 1] < first]
     assert 0 < len(gone) < len(left)
     for number in gone:

@@ -141,7 +141,7 @@ async def test_the_body_of_every_call_is_what_the_provider_received(tmp_path: Pa
         timeline = await Timeline.open(store, "c")
         calls = [call async for call in timeline.calls()]
         report = await timeline.verify()
-    assert [call.n for call in calls] == [*range(1, ROUNDS + 2)]
+    assert [call.number for call in calls] == [*range(1, ROUNDS + 2)]
     assert [call.unproved for call in calls] == [None] * len(calls)
     for call, request, asked in zip(calls, requests, provider.asked, strict=True):
         assert_same(received(asked), call.request or {})

@@ -131,7 +131,7 @@ async def test_numbers_count_failed_calls_retries_and_calls_without_a_request(st
     assert [timeline.window.calls, branch.window.calls] == [4, 4]
     failed = await branch.call(2)
     assert (failed.finish_reason, failed.error, failed.reply, failed.unproved) == ("error", "overloaded", (), None)
-    assert [call.n async for call in branch.calls()] == [1, 2, 3, 4]
+    assert [call.number async for call in branch.calls()] == [1, 2, 3, 4]
     assert await unproved(branch) == [None, None, "request", None]
     assert [block.text for block in (await branch.call(4)).reply] == ["Answer 5."]
 
@@ -275,10 +275,10 @@ async def test_a_scavenged_context_proves_no_call_and_numbers_stay(store: EventS
     again = await Timeline.open(store, "c")
     left = [call async for call in again.calls()]
     assert 0 < len(left) < 15
-    assert [call.n for call in left] == [*range(16 - len(left), 16)]
+    assert [call.number for call in left] == [*range(16 - len(left), 16)]
     assert again.window.calls == 15
-    assert {call.n: call.text for call in left if call.unproved is None}.items() <= {
-        call.n: call.text for call in before
+    assert {call.number: call.text for call in left if call.unproved is None}.items() <= {
+        call.number: call.text for call in before
     }.items()
     assert {call.unproved for call in left} <= {None, "retention"}
     assert left[-1].unproved is None
@@ -303,16 +303,16 @@ async def test_the_first_call_behind_what_was_scavenged_has_no_invented_past(sto
     again = await Timeline.open(store, "c")
     since = (await store.info("c")).first_version
     first, *others = [call async for call in again.calls()]
-    assert set(first.decisions) <= set(before[first.n - 1].decisions)
+    assert set(first.decisions) <= set(before[first.number - 1].decisions)
     assert all(decision.version >= since for decision in first.decisions)
     assert first.cause is not None
     assert (first.cause.kind, "scavenged" in first.cause.text) == ("unavailable", True)
-    assert [call.decisions for call in others] == [call.decisions for call in before[first.n :]]
+    assert [call.decisions for call in others] == [call.decisions for call in before[first.number :]]
     assert await decisions_before(store, "c", await recorded_calls(store, "c")) == [
         call.decisions for call in (first, *others)
     ]
-    for number in (1, first.n - 1):
-        with pytest.raises(CallNotFound, match=rf"Call {number} .* scavenged; the nearest .* are {first.n}"):
+    for number in (1, first.number - 1):
+        with pytest.raises(CallNotFound, match=rf"Call {number} .* scavenged; the nearest .* are {first.number}"):
             await again.call(number)
     with pytest.raises(CallNotFound, match=r"No call 16 .* There are 15"):
         await again.call(16)
@@ -549,4 +549,4 @@ def test_calls_are_there_without_await(tmp_path: Path) -> None:
         request = timeline.render(system="S").request("anthropic", model="m", max_tokens=9)
         timeline.record(reply(1), request=request)
         assert timeline.call(1).request == request.body
-        assert [call.n for call in timeline.calls()] == [1]
+        assert [call.number for call in timeline.calls()] == [1]

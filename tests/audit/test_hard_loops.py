@@ -201,7 +201,7 @@ async def read_back(file: Path) -> list[RecordedCall]:
     async with open_store(file) as store:
         timeline = await Timeline.open(store, "c")
         assert (await timeline.verify()).ok
-        return [await timeline.call(call.n) async for call in timeline.calls()]
+        return [await timeline.call(call.number) async for call in timeline.calls()]
 
 
 WAYS: Final = [
@@ -231,9 +231,9 @@ async def test_calls_that_fail_are_refused_or_are_tried_again_are_what_the_provi
     for call, request, asked in zip(calls, requests, provider.asked, strict=True):
         assert_same(received(asked), call.request or {})
         assert (call.text, call.parameters) == (request.text, request.parameters)
-    failed = {call.n - 1 for call in calls if call.finish_reason == "error"}
+    failed = {call.number - 1 for call in calls if call.finish_reason == "error"}
     assert failed == {*FAILING, *HANGING, *TOO_LONG}
-    assert all(call.error for call in calls if call.n - 1 in failed)
+    assert all(call.error for call in calls if call.number - 1 in failed)
     assert any(call.cause is not None and call.cause.kind == "compaction" for call in calls)
     for number in (*TOO_LONG, *FAILING, *HANGING, ENDING[-1]):
         words = ["call", "c", str(number + 1), "--body", "--db", str(file)]

@@ -65,7 +65,7 @@ def test_calls_of_a_loop_without_an_event_loop_are_what_the_provider_received(tm
                         assert list(recording)
         calls = list(twin.calls())
         assert twin.verify().ok
-    assert [call.n - 1 for call in calls if call.error] == [REFUSED]
+    assert [call.number - 1 for call in calls if call.error] == [REFUSED]
     assert_proved(calls, provider)
 
 

@@ -112,7 +112,7 @@ async def compared(store: EventStore, conversation: str, *, contexts: int) -> tu
             states[because.state] += 1
             if not agrees(because, block, sent):
                 wrong.append(
-                    f"{because.address} at {because.at}: {because.state}, {because.reason}, {because.shown_as}"
+                    f"{because.address} at {because.at_version}: {because.state}, {because.reason}, {because.shown_as}"
                 )
     return wrong, states
 
@@ -182,12 +182,12 @@ async def test_the_decision_named_is_the_first_that_led_there() -> None:
             if block is None:
                 continue
             because = await moment.why(FoundBlock("c", event, block))
-            if because.since is None or because.since == event.version:
+            if because.since_version is None or because.since_version == event.version:
                 continue
-            assert event.version < because.since <= at
-            decision = events[because.since - 1]
+            assert event.version < because.since_version <= at
+            decision = events[because.since_version - 1]
             assert (because.since_at, because.decided_by) == (decision.at, decision.type)
-            before = await why(store, "c", because.address, at=because.since - 1)
+            before = await why(store, "c", because.address, at=because.since_version - 1)
             assert (before.state, before.reason) != (because.state, because.reason), because
             assert because.state != "covered" or before.state != "covered"
             checked[because.state] += 1
@@ -204,7 +204,11 @@ async def test_a_covered_block_names_the_first_compaction_and_the_summary_that_i
     summary = timeline.window.summary
     assert summary is not None
     assert isinstance(first.payload, CompactionCompleted)
-    assert (because.state, because.since, because.decided_by) == ("covered", first.version, "compaction.completed")
+    assert (because.state, because.since_version, because.decided_by) == (
+        "covered",
+        first.version,
+        "compaction.completed",
+    )
     assert (because.compaction_number, because.reason) == (first.payload.round, first.payload.reason)
     assert because.facts["before_tokens"] == first.payload.before_tokens
     assert because.shown_as == ShownAs("summary", f"@{summary.version}", summary.block.path, summary.block.text)
@@ -222,12 +226,17 @@ async def test_a_hidden_block_names_its_figures_and_its_replacement() -> None:
     await timeline.append(UserPrompt(text=text(1)))
     await timeline.hide("@2", text="[the task]")
     because = await timeline.why("ar:turn_1.user.prompt")
-    assert (because.state, because.reason, because.since) == ("hidden", "manual", 3)
+    assert (because.state, because.reason, because.since_version) == ("hidden", "manual", 3)
     assert because.shown_as == ShownAs("replacement", "@2", "ar:turn_1.user.prompt", "[the task]")
     assert because.ways_back == (WayBack("read", "@2"), WayBack("reveal", "@2"))
     await timeline.reveal(because.ways_back[1].address)
     again = await timeline.why("@2")
-    assert (again.state, again.since, again.decided_by, again.ways_back) == ("visible", 4, "blocks.revealed", ())
+    assert (again.state, again.since_version, again.decided_by, again.ways_back) == (
+        "visible",
+        4,
+        "blocks.revealed",
+        (),
+    )
 
 
 async def test_a_block_hidden_twice_is_hidden_since_the_first_time() -> None:
@@ -237,10 +246,10 @@ async def test_a_block_hidden_twice_is_hidden_since_the_first_time() -> None:
     for number in range(3):
         await timeline.hide("@2", text=f"[{number}]")
     because = await timeline.why("@2")
-    assert (because.since, because.shown_as and because.shown_as.text) == (3, "[2]")
+    assert (because.since_version, because.shown_as and because.shown_as.text) == (3, "[2]")
     await timeline.hide("@2", mode="omit")
     omitted = await timeline.why("@2")
-    assert (omitted.state, omitted.since, omitted.shown_as) == ("omitted", 6, None)
+    assert (omitted.state, omitted.since_version, omitted.shown_as) == ("omitted", 6, None)
 
 
 async def test_a_block_that_came_later_is_not_there_yet() -> None:
@@ -248,7 +257,7 @@ async def test_a_block_that_came_later_is_not_there_yet() -> None:
     timeline = await opened(MemoryStore())
     await timeline.append(UserPrompt(text="a"), Note(text="b"))
     because = await timeline.why("@3", at=2)
-    assert (because.state, because.at, because.since, because.shown_as) == ("not_yet", 2, None, None)
+    assert (because.state, because.at_version, because.since_version, because.shown_as) == ("not_yet", 2, None, None)
     assert because.in_words == "it came later, at version 3"
     with pytest.raises(BlockNotFound):
         await timeline.why("@4", at=2)
@@ -268,9 +277,13 @@ async def test_the_summary_of_an_undone_compaction_is_omitted_since_the_undo() -
     assert summary is not None
     [undone] = await timeline.undo_compaction()
     because = await timeline.why(f"@{undone}")
-    assert (because.state, because.reason, because.since) == ("omitted", "undone", timeline.version)
+    assert (because.state, because.reason, because.since_version) == ("omitted", "undone", timeline.version)
     covered = await timeline.why("@2")
-    assert (covered.state, covered.decided_by, covered.since) == ("visible", "compaction.reverted", timeline.version)
+    assert (covered.state, covered.decided_by, covered.since_version) == (
+        "visible",
+        "compaction.reverted",
+        timeline.version,
+    )
     assert (await timeline.why("@2", at=undone)).state == "covered"
 
 
@@ -295,7 +308,11 @@ async def test_a_redacted_block_is_a_tombstone_since_its_redaction() -> None:
         await timeline.append(UserPrompt(text=text(number, 150)))
     await timeline.decide([BlockRedacted(version=2), BlockRedacted(version=7)], at=AT, ids=[])
     because = await timeline.why("@7")
-    assert (because.state, because.since, because.shown_as and because.shown_as.text) == ("redacted", 9, "[redacted]")
+    assert (because.state, because.since_version, because.shown_as and because.shown_as.text) == (
+        "redacted",
+        9,
+        "[redacted]",
+    )
     await timeline.compact()
     covered = await timeline.why("@2")
     assert (covered.state, covered.in_words.endswith("its content was erased at version 8")) == ("covered", True)
@@ -314,7 +331,7 @@ async def test_a_scavenged_block_keeps_the_compaction_that_covered_it() -> None:
     for name in ("@3", "ar:turn_1.user.prompt"):
         gone = await timeline.why(name)
         assert (gone.state, gone.reason, gone.path) == ("deleted", "retention", "" if name == "@3" else name)
-        assert (gone.since, gone.compaction_number) == (before.since, before.compaction_number)
+        assert (gone.since_version, gone.compaction_number) == (before.since_version, before.compaction_number)
         assert (gone.shown_as, gone.summaries) == (before.shown_as, before.summaries)
         assert (gone.ways_back, gone.address) == ((), "@3")
 
@@ -342,7 +359,10 @@ async def test_a_call_is_answered_by_what_it_was_shown() -> None:
     await timeline.render()
     await timeline.record_model_call(model="m")
     answers = [await timeline.why("@2", call=number) for number in (1, 2)]
-    assert [(one.call, one.at, one.state) for one in answers] == [(1, context.version, "visible"), (2, 5, "hidden")]
+    assert [(one.call, one.at_version, one.state) for one in answers] == [
+        (1, context.version, "visible"),
+        (2, 5, "hidden"),
+    ]
     with pytest.raises(CallNotFound):
         await timeline.why("@2", call=3)
     with pytest.raises(InvalidArgument):

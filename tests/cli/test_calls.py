@@ -66,7 +66,7 @@ def test_calls_are_listed_a_line_each(run: Callable[..., Done], sent: list[dict[
     assert rows[0].split("\t")[3:9] == ["anthropic", "claude-opus-5", "10", "", "2", "1.2"]
     assert rows[5].endswith("error: Overloaded. Try again.")
     listed = run("calls", "c", "--json").json
-    assert [row["n"] for row in listed] == [*range(1, 8)]
+    assert [row["number"] for row in listed] == [*range(1, 8)]
     assert listed[0]["sha256"] == sha256_hex(compact_json(sent[0]))
     assert (listed[6]["wire"], listed[6]["sha256"], listed[6]["context"]) == ("", "", listed[5]["context"])
     assert any(row["decisions"] for row in listed)
@@ -103,7 +103,7 @@ def test_what_a_conversation_used_is_shown_with_each_of_its_subagents(run: Calla
     assert told["usage"]["input_tokens"] == 30
     assert run("usage", "branch", "--json").json["calls"] == 1
     priced = read_prices().price_of("claude-opus-5")
-    assert told["dollars"] == pytest.approx(3 * priced.money(priced.units(uncached=10, output=2)))
+    assert told["cost"] == pytest.approx(3 * priced.money(priced.units(uncached=10, output=2)))
     assert told["unpriced"] == 0
 
 
@@ -132,7 +132,7 @@ def test_a_call_shows_request_reply_usage_decisions_and_cause(
     run: Callable[..., Done], sent: list[dict[str, Any]]
 ) -> None:
     """On one page for people, and as JSON."""
-    compacted = next(row["n"] for row in run("calls", "c", "--json").json if row["decisions"])
+    compacted = next(row["number"] for row in run("calls", "c", "--json").json if row["decisions"])
     shown = run("call", "c", compacted).out
     for part in (
         f"call {compacted}, version ",
@@ -215,7 +215,7 @@ def test_a_call_behind_what_was_scavenged_says_so(db: Path, run: Callable[..., D
                 await timeline.record(reply(number), request=request, now=after(number))
             await timeline.set_retention("window")
             await scavenge(store)
-            return (await anext(timeline.calls())).n
+            return (await anext(timeline.calls())).number
 
     first = asyncio.run(work())
     shown = run("call", "c", first).out

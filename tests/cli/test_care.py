@@ -118,7 +118,7 @@ def test_doctor_accounts_for_every_byte_and_changes_none(
     assert f"{row['would_free']['window']:,} bytes" in said
     assert run("retention", "window").code == 0
     done = run("scavenge", "--yes", "--json").json
-    freed = done["file_bytes_before"] - done["file_bytes_after"]
+    freed = done["before_bytes"] - done["after_bytes"]
     assert row["would_free"]["window"] == pytest.approx(freed, abs=4096)
     assert freed > 0
     del simulated
@@ -144,7 +144,7 @@ def test_doctor_warns_of_a_database_that_others_may_read(
     db.chmod(0o644)
     found = run("doctor", "--json")
     assert found.code == Exit.NOT_SO
-    (warned,) = [finding for finding in found.json["findings"] if finding["level"] == "warning"]
+    (warned,) = [finding for finding in found.json["remarks"] if finding["level"] == "warning"]
     assert warned["code"] == "mode"
     assert f"chmod 600 {db}" in warned["text"]
     assert stat.S_IMODE(db.stat().st_mode) == 0o644
@@ -159,7 +159,7 @@ def test_doctor_leaves_a_store_of_an_earlier_version_as_it_is(
     before = db.read_bytes()
     row = run("doctor", "--json").json
     assert (row["schema"], row["would_free"]) == (6, None)
-    assert "schema" in {finding["code"] for finding in row["findings"]}
+    assert "schema" in {finding["code"] for finding in row["remarks"]}
     assert db.read_bytes() == before
 
 
@@ -175,8 +175,8 @@ def test_doctor_names_a_log_that_a_killed_program_left_and_what_a_restore_kept(
         for ending in ("", "-wal"):
             shutil.copyfile(f"{db}{ending}", f"{left}{ending}")
     left.chmod(0o600)
-    assert {finding["code"] for finding in run("doctor", "--json").json["findings"]} >= {"beside"}
-    assert {finding["code"] for finding in run("doctor", "--db", left, "--json").json["findings"]} >= {"log"}
+    assert {finding["code"] for finding in run("doctor", "--json").json["remarks"]} >= {"beside"}
+    assert {finding["code"] for finding in run("doctor", "--db", left, "--json").json["remarks"]} >= {"log"}
     del simulated
 
 

@@ -57,7 +57,7 @@ def test_bash_completes_commands_options_conversations_policies_and_formats(
 def test_bash_completes_the_numbers_of_calls(run: Callable[..., Done], recording: Path, db: Path) -> None:
     """Those of the conversation in front of them, the newest first; they count in imports too."""
     run("import", recording)
-    numbers = [str(row["n"]) for row in run("calls", sessions.SESSION, "--json").json]
+    numbers = [str(row["number"]) for row in run("calls", sessions.SESSION, "--json").json]
     assert len(numbers) > 2
     assert offered(db, "call", sessions.SESSION, "") == numbers[::-1]
     assert offered(db, "render", sessions.SESSION, "--call", "1") == [n for n in numbers[::-1] if n.startswith("1")]

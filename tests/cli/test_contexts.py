@@ -91,7 +91,7 @@ def test_explain_as_json_is_the_explanation(run: Callable[..., Done], simulated:
     assert "entries" not in explained
     assert [point["kind"] for point in explained["cache_points"]] == [p["kind"] for p in context["cache_points"]]
     summary = next(block for block in explained["blocks"] if block["rule"] == "summary")
-    assert summary["facts"]["last"] == simulated["steps"][-1]["covers"][-1][1]
+    assert summary["facts"]["last"] == simulated["steps"][-1]["covers"]["ranges"][-1][1]
 
 
 def test_compact_compacts_now_and_says_what_it_did(run: Callable[..., Done], recording: Path) -> None:
@@ -99,7 +99,7 @@ def test_compact_compacts_now_and_says_what_it_did(run: Callable[..., Done], rec
     run("import", recording)
     row = run("compact", sessions.SESSION, "--max-tokens", 1500, "--json").json
     (taken,) = row["decisions"]
-    assert set(row) == {"id", "version", "decisions", "duration"}
+    assert set(row) == {"conversation", "version", "decision", "decisions", "duration"}
     assert taken["reason"] == "forced"
     assert taken["facts"]["after_tokens"] < taken["facts"]["before_tokens"]
     assert run("verify", sessions.SESSION).code == 0

@@ -37,9 +37,9 @@ def test_undo_takes_the_newest_compaction_back(run: Callable[..., Done], simulat
     """The answer names it; the summary before it stands again, and the log verifies."""
     versions = [step["version"] for step in simulated["steps"]]
     row = run("undo", simulated["id"], "--json").json
-    assert set(row) == {"id", "version", "reverted", "tokens_before", "tokens"}
+    assert set(row) == {"conversation", "version", "decision", "reverted", "before_tokens", "after_tokens"}
     assert row["reverted"] == versions[-1:]
-    assert row["tokens"] > row["tokens_before"]
+    assert row["after_tokens"] > row["before_tokens"]
     covered = {event["covered_by"] for event in run("show", simulated["id"], "--json").json} - {None}
     assert covered == {versions[-2]}
     assert run("verify", simulated["id"]).code == 0
@@ -92,7 +92,7 @@ def test_nothing_to_undo_is_refused_in_one_line(run: Callable[..., Done], import
 def test_a_fork_goes_on_from_a_version(run: Callable[..., Done], imported: str) -> None:
     """It is listed with its parent, and holds what both share."""
     row = run("fork", imported, "--at", 8, "--as", "mine", "--title", "Another way", "--json").json
-    assert row == {"id": "mine", "parent": imported, "at": 8, "version": 9}
+    assert row == {"conversation": "mine", "version": 9, "decision": "fork", "base": 8}
     listed = {info["id"]: info for info in run("ls", "--json").json}
     assert listed["mine"]["title"] == "Another way"
     assert listed["mine"]["parent"]["conversation"] == imported
@@ -134,7 +134,7 @@ def test_a_version_that_is_not_there_cannot_be_forked(run: Callable[..., Done], 
 def test_hide_puts_a_line_in_a_blocks_place(run: Callable[..., Done], imported: str) -> None:
     """Shown at once, and sent from now on; the block itself is still read in full."""
     row = run("hide", imported, RESULT, "--json").json
-    assert (row["id"], row["decision"]) == (imported, "hide")
+    assert (row["conversation"], row["decision"]) == (imported, "hide")
     [block] = row["blocks"]
     assert (block["path"], block["state"], block["pinned"]) == (RESULT, "hidden", False)
     assert block["shown_tokens"] < block["tokens"]

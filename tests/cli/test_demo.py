@@ -48,7 +48,7 @@ def test_the_demo_shows_what_each_call_was_sent(run: Callable[..., Done], tmp_pa
     calls = run("calls", "demo", "--db", file, "--json").json
     assert len(calls) >= 20
     for call in calls:
-        body = run("call", "demo", call["n"], "--body", "--db", file).json
+        body = run("call", "demo", call["number"], "--body", "--db", file).json
         received = sent("anthropic", body)
         assert received == body
         assert json.dumps(received["messages"]) == json.dumps(body["messages"])

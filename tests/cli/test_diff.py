@@ -18,7 +18,7 @@ def test_the_last_two_contexts_are_compared(run: Callable[..., Done], simulated:
     """As JSON all of it, for a person what entered and that the prefix is whole."""
     done = run("diff", simulated["id"], "--json")
     assert done.code == 0, done.err
-    assert [prefix["form"] for prefix in done.json["prefixes"]] == ["neutral", "anthropic"]
+    assert [prefix["wire"] for prefix in done.json["prefixes"]] == ["neutral", "anthropic"]
     assert all(prefix["cause"]["kind"] == "appended" for prefix in done.json["prefixes"])
     assert done.json["entered"]
     out = run("diff", simulated["id"]).out
@@ -34,12 +34,12 @@ def test_a_compaction_between_two_contexts_is_told(run: Callable[..., Done], sim
     after = next(row for row in recorded if row["version"] > step["version"])
     words = ("diff", simulated["id"], f"#{after['number'] - 1}", after["version"], "--wire", "openai_chat")
     found = run(*words, "--json").json
-    assert {row["covered_by"] for row in found["left"]} == {step["summary"]}
-    assert found["prefixes"][1]["form"] == "openai_chat"
+    assert {row["covered_by"] for row in found["left"]} == {step["version"]}
+    assert found["prefixes"][1]["wire"] == "openai_chat"
     assert found["prefixes"][1]["cause"]["version"] == step["version"]
     out = run(*words).out
-    assert f"compaction at version {step['version']}, into {step['summary']}" in out
-    assert f"covered by {step['summary']}" in out
+    assert f"compaction at version {step['version']}, into {step['summary_path']}" in out
+    assert f"covered by @{step['version']}" in out
     assert "changed: 1 block" in out
     assert "[Summary of the earlier" in out
 

@@ -108,7 +108,7 @@ def test_one_conversation_or_all_of_them_are_named(run: Callable[..., Done], sim
     run("export", simulated["id"], "--all").fails(Exit.USAGE, "--all")
     run("export", "--all", "--format", "markdown").fails(Exit.USAGE, "--format jsonl")
     run("export", simulated["id"], "--window").fails(Exit.USAGE, "--window")
-    run("export", simulated["id"], "--limit", 5).fails(Exit.USAGE, "--limit")
+    run("export", simulated["id"], "--characters", 5).fails(Exit.USAGE, "--characters")
     run("export", simulated["id"], "--format", "atif", "--window").fails(Exit.USAGE, "--window")
     run("export", simulated["id"], "--wire", "morse").fails(Exit.USAGE, "morse", "anthropic")
     for other in ("markdown", "atif"):
@@ -188,7 +188,7 @@ def test_a_transcript_survives_texts_that_hold_fences(run: Callable[..., Done], 
 
 def test_a_transcript_is_cut_where_that_is_wanted(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
     """Each block's beginning, and how much more there is."""
-    out = run("export", simulated["id"], "--format", "markdown", "--limit", 10).out
+    out = run("export", simulated["id"], "--format", "markdown", "--characters", 10).out
     assert "\nTask 1: ma\n… 15 more characters\n" in out
     assert len(out) < len(run("export", simulated["id"], "--format", "markdown").out)
 
@@ -412,7 +412,7 @@ def test_a_bug_bundle_is_listed_before_it_is_written(run: Callable[..., Done], t
 
 @pytest.mark.parametrize(
     "words",
-    [("--wire", "anthropic"), ("--format", "markdown"), ("--window",), ("--limit", "5"), ("--json",)],
+    [("--wire", "anthropic"), ("--format", "markdown"), ("--window",), ("--characters", "5"), ("--json",)],
 )
 def test_html_goes_with_no_other_format(run: Callable[..., Done], simulated: dict[str, Any], words: tuple[str]) -> None:
     """One file is one format."""

@@ -22,7 +22,7 @@ def test_facts_have_the_stable_keys_and_an_address_that_is_read(
 ) -> None:
     """Those of the whole log: more than a compaction covers."""
     rows = run("facts", "--json").json
-    keys = {"conversation", "kind", "subject", "tool", "status", "failed", "at", "path", "version", "address"}
+    keys = {"conversation", "kind", "subject", "tool", "exit_status", "failed", "at", "path", "version", "address"}
     assert all(set(row) == keys | {"detail", "covered", "source"} for row in rows)
     assert {row["covered"] for row in rows} == {True, False}
     one = rows[0]
@@ -82,9 +82,10 @@ def test_the_reach_of_the_index_is_printed(run: Callable[..., Done], simulated: 
     """After a query it is the newest event."""
     run("facts", simulated["id"])
     reach = run("facts", "--reach", "--json").json
-    assert reach["position"] == reach["head"] > 0
+    assert reach["position"] == reach["newest_position"] > 0
     told = run("facts", "--reach").out
-    assert told == f"Facts are indexed up to event {reach['head']:,} of {reach['head']:,}; a query indexes the rest.\n"
+    newest = f"{reach['newest_position']:,}"
+    assert told == f"Facts are indexed up to event {newest} of {newest}; a query indexes the rest.\n"
 
 
 @pytest.mark.parametrize(

@@ -55,8 +55,8 @@ async def main():
     async with open_store(sys.argv[1], readonly=True) as store:
         questions = Questions(store, 4_000)
         answer = await questions.read(ReadArguments(conversation="a", path="tc:turn_1.c1.result", offset=1_000_000))
-        assert answer.begin == 1_000_000
-        assert (await questions.search(SearchArguments(text="log"))).found
+        assert answer.offset == 1_000_000
+        assert (await questions.search(SearchArguments(query="log"))).found
 
 asyncio.run(main())
 """

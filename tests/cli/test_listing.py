@@ -117,7 +117,7 @@ def test_read_shows_a_call_with_its_arguments(run: Callable[..., Done], simulate
 
 def test_read_of_a_summary_gives_the_full_digest(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
     """A summary comes with the whole record of what it covers."""
-    block = run("read", simulated["id"], simulated["steps"][0]["summary"], "--json").json
+    block = run("read", simulated["id"], simulated["steps"][0]["summary_path"], "--json").json
     assert block["meta"]["compaction_digest"]["tool_outputs"]
 
 

@@ -29,10 +29,10 @@ NOWHERE = "postgresql://ann:open-sesame@127.0.0.1:1/work"
 def test_a_schema_is_made_once(run: Callable[..., Done], postgres_url: str) -> None:
     """A second run changes nothing, and another number of partitions is refused."""
     made = run("migrate", "--partitions", 2, "--db", postgres_url, "--json").json
-    assert (made["before"], made["partitions"]) == (0, 2)
+    assert (made["before_schema"], made["partitions"]) == (0, 2)
     assert made["schema"] >= 1
     again = run("migrate", "--db", postgres_url, "--json").json
-    assert again == {**made, "before": made["schema"]}
+    assert again == {**made, "before_schema": made["schema"]}
     assert "the schema is up to date" in run("migrate", "--db", postgres_url).out
     for sql in ((), ("--sql",)):
         run("migrate", "--partitions", 3, *sql, "--db", postgres_url).fails(
@@ -133,6 +133,6 @@ def test_a_file_is_upgraded_by_opening_it(run: Callable[..., Done], recording: P
     assert not db.exists()
     assert run("import", recording).code == 0
     row = run("migrate", "--json").json
-    assert row == {"store": str(db), "before": row["schema"], "schema": row["schema"], "partitions": 0}
+    assert row == {"store": str(db), "before_schema": row["schema"], "schema": row["schema"], "partitions": 0}
     run("migrate", "--sql").fails(Exit.USAGE, "is no server")
     run("migrate", "--partitions", 2).fails(Exit.USAGE, "a file has none")

@@ -26,7 +26,7 @@ def test_digests_tell_what_each_compaction_covered(run: Callable[..., Done], sim
             "version",
             "at",
             "compaction_number",
-            "summary",
+            "path",
             "address",
             "covers",
             "digest",
@@ -37,19 +37,18 @@ def test_digests_tell_what_each_compaction_covered(run: Callable[..., Done], sim
             "duration",
             "unsaid",
         }
-        assert row["summary"] == step["summary"]
+        assert row["path"] == step["summary_path"]
         assert row["address"] == f"{row['conversation']}@{step['version']}"
-        assert row["covers"]["ranges"] == step["covers"]
+        assert row["covers"] == step["covers"]
     assert rows[0]["digest"]["commands"][0]["command"] == "make part-1-1"
 
 
 def test_digests_of_one_conversation_leave_the_others_out(
     run: Callable[..., Done], recording: Path, simulated: dict[str, Any]
 ) -> None:
-    """The id is an argument, as it is of every other command; an option took it before."""
+    """The id is an argument, as it is of every other command."""
     other = run("simulate", recording, "--max-tokens", 1400, "--json").json
     rows = run("digests", other["id"], "--json").json
-    assert run("digests", "--conversation", other["id"], "--json").json == rows
     assert {row["conversation"] for row in rows} == {other["id"]}
     everything = run("digests", "--json").json
     assert len(everything) == len(rows) + simulated["compactions"]
@@ -60,7 +59,7 @@ def test_digests_are_readable_by_people(run: Callable[..., Done], simulated: dic
     out = run("digests").out
     assert f"compaction 1, {sessions.BEGAN:%Y-%m-%d}" in out
     assert "  ran       make part-1-1" in out
-    assert simulated["steps"][0]["summary"] in out
+    assert simulated["steps"][0]["summary_path"] in out
 
 
 def test_digests_are_narrowed_by_filters(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
@@ -71,7 +70,7 @@ def test_digests_are_narrowed_by_filters(run: Callable[..., Done], simulated: di
     assert run("digests", "--command", "part-1-1").out.count("make part-") == 1
     number = simulated["compactions"]
     assert [row["compaction_number"] for row in run("digests", "--compaction", number, "--json").json] == [number]
-    for nothing in (["--error"], ["--error-text", "x"], ["--path", "**/*.py"], ["--tool", "bash"], ["--reverted"]):
+    for nothing in (["--failed"], ["--error-text", "x"], ["--path", "**/*.py"], ["--tool", "bash"], ["--reverted"]):
         assert run("digests", *nothing, "--json").json == []
     times = [row["at"] for row in run("digests", "--json").json]
     assert [row["at"] for row in run("digests", "--since", times[-1], "--json").json] == times[-1:]
@@ -161,7 +160,7 @@ def test_search_that_filters_narrow_does_not_say_that_the_words_are_nowhere(run:
 
 def test_a_number_that_is_none_is_said_to_be_none(run: Callable[..., Done]) -> None:
     """In words, not in those of the library that reads it."""
-    run("facts", "--status", "abc").fails(Exit.USAGE, "'--status': it is no whole number")
+    run("facts", "--exit-status", "abc").fails(Exit.USAGE, "'--exit-status': it is no whole number")
 
 
 def test_digests_where_all_compactions_were_undone_lead_to_those(
@@ -177,7 +176,7 @@ def test_digests_where_all_compactions_were_undone_lead_to_those(
 def test_a_filter_that_cannot_be_used_has_the_name_that_was_typed(run: Callable[..., Done]) -> None:
     """In Python some have other names."""
     run("digests", "--path", "[z-a]").fails(Exit.USAGE, "--path: '[z-a]' holds a class")
-    run("search", "...").fails(Exit.USAGE, "TEXT: holds no word")
+    run("search", "...").fails(Exit.USAGE, "WORDS: holds no word")
 
 
 @pytest.mark.usefixtures("simulated")

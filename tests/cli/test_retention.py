@@ -59,13 +59,13 @@ def test_scavenge_is_a_dry_run_that_says_what_goes_and_what_stays(
     assert {**dry, "dry_run": False} == done
     assert set(done) == {
         *("dry_run", "done", "events", "payload_bytes", "values", "value_bytes"),
-        *("file_bytes_before", "file_bytes_after", "conversations"),
+        *("before_bytes", "after_bytes", "conversations"),
     }
     [row] = done["conversations"]
     assert set(row) == {"id", "stays", "events", "payload_bytes", "first", "last", "fork"}
     assert (row["id"], row["stays"], row["first"]) == (simulated["id"], None, 1)
     assert done["events"] == row["events"] > 0
-    assert db.stat().st_size == done["file_bytes_after"] < len(before)
+    assert db.stat().st_size == done["after_bytes"] < len(before)
     again = run("scavenge", "--yes")
     assert "nothing more before its window can go" in again.out
 

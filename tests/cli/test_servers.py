@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PASSWORD = "open-sesame"  # noqa: S105 - the server of the tests trusts everybody
 OF_THE_PLACE = {"at", "created_at", "updated_at", "last_compaction_at", "head", "position", "duration", "covered_at"}
-OF_THE_PLACE |= {"file_bytes_before", "file_bytes_after", "log", "fingerprint", "context_hash", "seconds", "server"}
+OF_THE_PLACE |= {"before_bytes", "after_bytes", "log", "fingerprint", "context_hash", "seconds", "server"}
 """What differs between two stores to which the same was done: times, places in the store, heads of chains, sizes, what
 only a server has."""
 READING = (
@@ -138,7 +138,7 @@ async def test_doctor_names_what_holds_up_readers_of_a_server(
             while f"process {process} of database" not in held:  # the oldest may be that of another test, for a moment
                 found = await asyncio.to_thread(run, "doctor", "--json", "--db", server)
                 row = found.json
-                (held,) = [finding["text"] for finding in row["findings"] if finding["code"] == "transaction"]
+                (held,) = [finding["text"] for finding in row["remarks"] if finding["code"] == "transaction"]
     finally:
         await connection.close()
     assert found.code == Exit.NOT_SO

@@ -53,7 +53,7 @@ def test_the_states_are_those_that_a_reader_of_the_log_would_find(
     """What lies in the newest summary's ranges is covered or carried; what lies behind them is visible."""
     rows = run("show", simulated["id"], "--json").json
     last = simulated["steps"][-1]
-    ranges = last["covers"]
+    ranges = last["covers"]["ranges"]
     for row in rows:
         inside = any(first <= row["version"] <= end for first, end in ranges)
         if row["type"] == "conv.range.summary":
@@ -78,7 +78,7 @@ def test_what_a_summary_covers_takes_a_line_a_turn_under_it(
     rows = run("show", simulated["id"], "--json").json
     out = run("show", simulated["id"]).out
     lines = out.splitlines()
-    top = next(i for i, line in enumerate(lines) if simulated["steps"][-1]["summary"] in line)
+    top = next(i for i, line in enumerate(lines) if simulated["steps"][-1]["summary_path"] in line)
     covered = [row for row in rows if row["covered_by"] is not None]
     turns = {turn: [row for row in covered if row["turn_id"] == turn] for turn in {row["turn_id"] for row in covered}}
     for number, (turn, blocks) in enumerate(sorted(turns.items()), start=top + 1):

@@ -210,7 +210,7 @@ def test_a_call_of_a_recording_or_one_that_is_not_there_is_refused_with_the_cure
 def test_fork_goes_on_from_a_call_under_another_policy(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
     """The fork has the policy for good."""
     row = run("fork", simulated["id"], "--call", 4, "--policy", "keep_last", "--as", "b", "--json").json
-    assert (row["id"], row["parent"]) == ("b", simulated["id"])
+    assert (row["conversation"], row["decision"]) == ("b", "fork")
     assert "policy keep_last" in run("render", "b").out
     assert run("fork", simulated["id"], "--call", 4, "--at", 3).code == Exit.USAGE
 

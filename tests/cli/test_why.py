@@ -25,10 +25,10 @@ def test_why_has_its_documented_keys(run: Callable[..., Done], simulated: dict[s
         "address",
         "path",
         "type",
-        "at",
+        "at_version",
         "call",
         "state",
-        "since",
+        "since_version",
         "since_at",
         "decided_by",
         "reason",
@@ -41,8 +41,8 @@ def test_why_has_its_documented_keys(run: Callable[..., Done], simulated: dict[s
         "ways_back",
     }
     step = simulated["steps"][0]
-    assert (row["state"], row["since"], row["compaction_number"]) == ("covered", step["version"], 1)
-    assert row["shown_as"]["path"] == simulated["steps"][-1]["summary"]
+    assert (row["state"], row["since_version"], row["compaction_number"]) == ("covered", step["version"], 1)
+    assert row["shown_as"]["path"] == simulated["steps"][-1]["summary_path"]
     assert run("why", simulated["id"], row["address"], "--json").json == row
     assert run("why", f"{simulated['id']}{row['address']}", "--json").json == row
 
@@ -54,7 +54,7 @@ def test_why_prints_the_commands_that_show_a_covered_block_again(
     out = run("why", simulated["id"], RESULT).out
     first, last = simulated["steps"][0]["version"], simulated["steps"][-1]["version"]
     assert f"because   compaction 1 (over trigger): {simulated['steps'][0]['before_tokens']:,} -> " in out
-    assert f"shown as  @{last} {simulated['steps'][-1]['summary']}: " in out
+    assert f"shown as  @{last} {simulated['steps'][-1]['summary_path']}: " in out
     assert f"     0  @{first}  compaction 1 (over trigger), " in out
     assert "        lost: line0-1-1" in out
     assert f"        and so have @{simulated['steps'][1]['version']}" in out

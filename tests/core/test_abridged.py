@@ -45,7 +45,7 @@ async def test_why_names_how_an_abridged_result_is_shown_and_how_to_see_it_whole
     """Read it, or reveal it: then it is sent in full."""
     timeline = await read_numbered(MemoryStore())
     because = await timeline.why("@3")
-    assert (because.state, because.since, because.reason) == ("abridged", 4, NUMBERED)
+    assert (because.state, because.since_version, because.reason) == ("abridged", 4, NUMBERED)
     assert because.shown_as is not None
     assert because.shown_as.kind == "abridged"
     assert because.ways_back == (WayBack("read", "@3"), WayBack("reveal", "@3"))
@@ -59,5 +59,5 @@ async def test_an_abridged_result_that_is_hidden_later_is_hidden_since_then() ->
     timeline = await read_numbered(MemoryStore())
     await timeline.hide("@3")
     because = await timeline.why("@3")
-    assert (because.state, because.since) == ("hidden", timeline.version)
+    assert (because.state, because.since_version) == ("hidden", timeline.version)
     assert (await timeline.why("@3", at=timeline.version - 1)).state == "abridged"

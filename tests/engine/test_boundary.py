@@ -66,7 +66,7 @@ async def test_the_session_start_says_where_it_comes_from() -> None:
     [facts] = told
     assert (facts["source"], facts["conversation"], facts["compaction_number"]) == ("compact", "c", 1)
     assert facts["after_tokens"] < facts["before_tokens"]
-    assert (await timeline.read(facts["summary"])).type == "conv.range.summary"
+    assert (await timeline.read(facts["summary_path"])).type == "conv.range.summary"
 
 
 @pytest.mark.shows("003-30", "R-003-10")

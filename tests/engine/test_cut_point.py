@@ -576,7 +576,7 @@ async def test_follow_ups_beyond_the_carried_share_are_summarised() -> None:
     carried = [block for block in context.blocks if block.state == "carried"]
     assert carried[0].path == "ar:t.user.prompt"
     assert 10 < len(carried) <= 0.15 * 4_000 / 30 + 2
-    assert sum(block.tokens for block in carried) <= 0.15 * 4_000 + 2 * 30
+    assert sum(block.shown_tokens for block in carried) <= 0.15 * 4_000 + 2 * 30
     asked = {block.text.split(":")[0] for request in scribe.asked for block in request.blocks}
     assert "Wish 0" not in asked
     assert "Wish 1" in asked

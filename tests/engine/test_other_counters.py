@@ -68,7 +68,7 @@ async def test_the_account_of_a_render_is_in_the_tokens_of_its_policy(store: Eve
     await record(store, small_policy())
     timeline = await Timeline.open(store, "work", policy=exact())
     context = await timeline.render(now=after(99))
-    assert [block.tokens for block in context.blocks] == counted(timeline)
+    assert [block.shown_tokens for block in context.blocks] == counted(timeline)
     assert context.account.messages == sum(counted(timeline))
 
 

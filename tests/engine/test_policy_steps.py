@@ -492,9 +492,15 @@ async def test_a_compaction_says_what_it_did() -> None:
     """The compaction's number, the tokens before and after, the compacted tokens, and the summary's path."""
     timeline = await talking(policies.prune_then_summarize(counter="chars4"), *large_outputs())
     [taken] = [taken for taken in await timeline.compact() if taken.kind == "compacted"]
-    assert set(taken.facts) >= {"compaction_number", "before_tokens", "after_tokens", "compacted_tokens", "summary"}
+    assert set(taken.facts) >= {
+        "compaction_number",
+        "before_tokens",
+        "after_tokens",
+        "compacted_tokens",
+        "summary_path",
+    }
     assert taken.facts["after_tokens"] == (await timeline.render()).account.messages
-    assert (await timeline.read(str(taken.facts["summary"]))).type == "conv.range.summary"
+    assert (await timeline.read(str(taken.facts["summary_path"]))).type == "conv.range.summary"
 
 
 @pytest.mark.shows("R-004-19")

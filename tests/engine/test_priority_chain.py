@@ -90,7 +90,7 @@ def percent(context: RenderedContext) -> float:
 def done(context: RenderedContext) -> list[str]:
     """Return what a render decided: why it hid, or who wrote the summary."""
     writers = {summary.block.path: summary.written_by.summarizer for summary in context.window.summaries}
-    return [writers.get(str(taken.facts.get("summary")), taken.reason) for taken in context.decisions]
+    return [writers.get(str(taken.facts.get("summary_path")), taken.reason) for taken in context.decisions]
 
 
 @pytest.mark.shows("000-39", "000-46", "R-000-25")

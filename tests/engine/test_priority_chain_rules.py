@@ -30,7 +30,7 @@ def messages_of(number: int, tokens: int) -> list[Block]:
 def taken(context: RenderedContext) -> list[str]:
     """Return what a render did, step by step: why it hid, or who wrote the summary."""
     writers = {summary.block.path: summary.written_by.summarizer for summary in context.window.summaries}
-    return [writers.get(str(done.facts.get("summary")), done.reason) for done in context.decisions]
+    return [writers.get(str(done.facts.get("summary_path")), done.reason) for done in context.decisions]
 
 
 async def writers(timeline: Timeline) -> list[str]:

@@ -47,14 +47,14 @@ def test_a_failed_write_is_marked_failed_and_gives_an_error() -> None:
 def test_a_failed_command_says_so_itself() -> None:
     """A command has its status, so that it needs no error beside it."""
     [command] = facts_of("Bash", {"command": "make"}, "Exit code 2\nmake: ***", is_error=True)
-    assert (command.kind, command.status, command.failed) == ("command", 2, True)
+    assert (command.kind, command.exit_status, command.failed) == ("command", 2, True)
     assert command.detail == "Exit code 2 make: ***"
 
 
 def test_a_failed_call_of_a_tool_without_rules_is_an_error() -> None:
     """Whatever the tool does."""
     [error] = facts_of("fetch", {"url": "https://example.com"}, "502", exit_status=1)
-    assert (error.kind, error.subject, error.status, error.detail) == ("error", "fetch", 1, "502")
+    assert (error.kind, error.subject, error.exit_status, error.detail) == ("error", "fetch", 1, "502")
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def test_facts_are_merged_by_subject_and_outcome() -> None:
 
 def test_a_failure_is_open_until_the_same_succeeds() -> None:
     """Another command's success is none of this one's."""
-    failed = fact("command", "make", 3, failed=True, status=2)
+    failed = fact("command", "make", 3, failed=True, exit_status=2)
     assert [e.subject for e in record_of([failed, fact("command", "ls", 5)]).open_failures] == ["make"]
     assert record_of([failed, fact("command", "make", 5)]).open_failures == ()
     again = record_of([fact("command", "make", 1), failed])
@@ -59,7 +59,7 @@ def test_a_failure_is_open_until_the_same_succeeds() -> None:
 def test_what_succeeded_behind_the_record_is_no_open_failure_of_it() -> None:
     """Nor is an earlier result of a command that ran again behind it its last one."""
     done = [fact("command", "make", 3), fact("command", "ls", 4), fact("file_written", "a.py", 5, failed=True)]
-    failed = fact("command", "make test", 6, failed=True, status=2)
+    failed = fact("command", "make test", 6, failed=True, exit_status=2)
     record = record_of([*done, failed])
     later = [fact("command", "make", 8, failed=True), fact("command", "make test", 9), fact("file_written", "a.py", 10)]
     left = settled(record, later)
@@ -96,8 +96,8 @@ def test_the_sections_come_in_order_with_short_addresses() -> None:
         fact("file_written", "b.py", 4, tool="Write"),
         fact("file_written", "a.py", 6, tool="Edit"),
         fact("file_deleted", "c.py", 7),
-        fact("command", "make", 9, status=0),
-        fact("command", "make test", 11, status=2, failed=True),
+        fact("command", "make", 9, exit_status=0),
+        fact("command", "make test", 11, exit_status=2, failed=True),
         fact("identifier", "ENT-241", 12, tool="Bash"),
         fact("error", "WebFetch", 14, failed=True, tool="WebFetch", detail="502"),
         fact("file_read", "d.py", 15),
@@ -250,7 +250,7 @@ def test_requests_of_prompts_outside_a_record_are_taken_into_it() -> None:
 
 def test_an_earlier_success_of_a_failing_command_is_not_its_last_result() -> None:
     """It failed since."""
-    text = shown(fact("command", "make", 1, status=0), fact("command", "make", 3, status=2, failed=True))
+    text = shown(fact("command", "make", 1, exit_status=0), fact("command", "make", 3, exit_status=2, failed=True))
     assert text == "Failed, and not done since:\n- make (exit 2) (@3)"
 
 
@@ -304,7 +304,7 @@ def test_a_relative_path_is_never_taken_for_one_in_the_folder() -> None:
 
 def test_no_section_takes_all_the_room() -> None:
     """Many failures leave room for the files."""
-    failures = [fact("command", f"make target_{n}", n, failed=True, status=1) for n in range(1, 60)]
+    failures = [fact("command", f"make target_{n}", n, failed=True, exit_status=1) for n in range(1, 60)]
     files = [fact("file_written", f"src/{n}.py", 100 + n) for n in range(60)]
     text = shown(*failures, *files)
     assert 5 <= text.count("(exit 1)") < 30
@@ -326,7 +326,7 @@ def test_what_other_agents_were_asked_comes_before_searches() -> None:
 
 def test_a_long_command_is_cut() -> None:
     """One line a command."""
-    line = shown(fact("command", words(400), 3, failed=True, status=1)).splitlines()[1]
+    line = shown(fact("command", words(400), 3, failed=True, exit_status=1)).splitlines()[1]
     assert line.endswith("… (exit 1) (@3)")
     assert len(line) < 160
 

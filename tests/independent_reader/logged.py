@@ -70,4 +70,4 @@ async def logged(store: EventStore, conversation: str, calls: Mapping[str, Named
 
 
 def _outcome(fact: StoredFact) -> tuple[str, int | None, bool]:
-    return fact.tool, fact.status, fact.failed
+    return fact.tool, fact.exit_status, fact.failed

@@ -31,11 +31,11 @@ async def test_the_body_of_each_call_is_the_one_that_its_provider_got(app: Any, 
         while True:
             answer = (await ask(app, one(sent, f"/calls/{number}/body"), {"offset": offset, "limit": 700})).json
             text += answer["text"]
-            if (offset := answer["next"]) is None:
+            if (offset := answer["next_offset"]) is None:
                 break
         assert json.loads(text) == body
         assert text == compact_json(body)
-        assert (answer["verdict"], answer["length"]) == ("same", len(text))
+        assert (answer["verdict"], answer["characters"]) == ("same", len(text))
         call = (await ask(app, one(sent, f"/calls/{number}"))).json
         assert (call["verdict"], call["body_bytes"]) == ("same", len(text.encode()))
 
@@ -45,10 +45,10 @@ async def test_the_context_of_a_call_shows_the_request_in_its_order(app: Any, se
     number = len(sent.bodies)
     answer = (await ask(app, one(sent, f"/calls/{number}/context"))).json
     body = sent.bodies[-1]
-    assert [piece["place"] for piece in answer["request"] if piece["role"]] == [
+    assert [piece["place"] for piece in answer["pieces"] if piece["role"]] == [
         f"messages[{place}]" for place in range(len(body["messages"]))
     ]
-    assert [json.loads(piece["text"]) for piece in answer["request"] if piece["role"]] == body["messages"]
+    assert [json.loads(piece["text"]) for piece in answer["pieces"] if piece["role"]] == body["messages"]
     assert {block["state"] for block in answer["explanation"]["blocks"]} >= {"visible"}
     other = (await ask(app, one(sent, f"/calls/{number}/context"), {"wire": "openai-chat"})).json
     assert other["wire"] == "openai_chat"
@@ -63,7 +63,7 @@ async def test_the_rows_of_a_version_have_the_states_of_that_version(app: Any, s
         while after is not None:
             page = (await ask(app, one(sent, "/blocks"), {"at": version, "after": after, "limit": 10})).json
             rows += page["rows"]
-            after = page["next"]
+            after = page["next_after"]
         assert [row["version"] for row in rows] == list(range(1, version + 1))
         window = (await timeline.at(version)).window
         live = {item.version: item.state for item in window.items}
@@ -80,7 +80,7 @@ async def test_a_row_has_the_beginning_of_a_text_and_says_what_it_leaves_out(app
     while offset is not None:
         piece = (await ask(app, one(sent, f"/blocks/{segment(row['address'])}"), {"offset": offset, "limit": 50})).json
         assert len(piece["text"]) <= 50
-        text, offset = text + piece["text"], piece["next"]
+        text, offset = text + piece["text"], piece["next_offset"]
     assert len(text) == len(row["text"]) + row["left_out"]
     assert text.startswith(row["text"])
 
@@ -107,11 +107,11 @@ async def test_a_conversation_answers_at_a_glance(app: Any, store: EventStore, s
     assert row["limit"] == timeline.policy.max_tokens
     assert 0 < row["fill"] < 1
     assert answer["policy"]["name"] == timeline.policy.name
-    assert answer["newest_call"]["n"] == len(sent.bodies)
+    assert answer["newest_call"]["number"] == len(sent.bodies)
     assert answer["newest_call_cost"] > 0
     assert row["cost"] > answer["newest_call_cost"]
     listed = (await ask(app, "/v1/conversations")).json
-    assert (listed["conversations"], listed["total"], listed["next"]) == ([row], 1, None)
+    assert (listed["conversations"], listed["total"], listed["next_cursor"]) == ([row], 1, None)
 
 
 async def test_figures_are_kept_up_with_what_is_appended(app: Any, store: EventStore, sent: Sent) -> None:
@@ -158,20 +158,20 @@ async def test_the_chart_has_a_point_for_each_call_and_a_mark_for_each_decision(
 ) -> None:
     """With the tokens by kind as they were at that call, also behind an undo."""
     chart = (await ask(app, one(sent, "/chart"))).json
-    assert [point["n"] for point in chart["points"]] == list(range(1, len(sent.bodies) + 1))
+    assert [point["number"] for point in chart["points"]] == list(range(1, len(sent.bodies) + 1))
     timeline = await Timeline.open(store, sent.id)
     for point in chart["points"]:
         state = (await ask(app, one(sent, "/state"), {"at": point["context"] - 1})).json
-        assert point["by_role"] == state["by_role"], point["n"]
+        assert point["by_role"] == state["by_role"], point["number"]
         assert point["limit"] == timeline.policy.max_tokens
         assert point["target"] < point["trigger"] < point["limit"]
     blocks = [(event.version, appended_block(event.payload)) async for event in store.read(sent.id)]
-    assert chart["turns"] == [version for version, block in blocks if isinstance(block, UserPrompt)]
+    assert chart["turn_versions"] == [version for version, block in blocks if isinstance(block, UserPrompt)]
     types = {mark["type"] for mark in chart["marks"]}
     assert {"compaction.completed", "compaction.reverted", "blocks.hidden"} <= types
     page = (await ask(app, one(sent, "/chart"), {"after": 2, "limit": 3})).json
-    assert [point["n"] for point in page["points"]] == [3, 4, 5]
-    assert page["next"] == 5
+    assert [point["number"] for point in page["points"]] == [3, 4, 5]
+    assert page["next_after"] == 5
 
 
 async def test_the_state_of_each_version_is_that_of_its_window(app: Any, store: EventStore, sent: Sent) -> None:
@@ -183,7 +183,7 @@ async def test_the_state_of_each_version_is_that_of_its_window(app: Any, store: 
         plain = sum(item.shown_tokens for item in (await fold_past(store, sent.id, version)).window.items)
         summary = None if window.summary is None else f"@{window.summary.version}"
         assert (state["tokens"], state["window_start"]) == (plain, window.window_start), version
-        assert (state["summary"], state["calls"]) == (summary, window.calls), version
+        assert (state["summary_address"], state["calls"]) == (summary, window.calls), version
         assert state["open_calls"] == [f"@{item.version}" for item in window.open_calls()], version
         assert sum(counted["blocks"] for name, counted in state["states"].items() if name != "covered") == len(
             window.items
@@ -218,7 +218,7 @@ async def test_a_log_is_run_again_under_another_policy_and_nothing_is_written(
 ) -> None:
     """Its figures come beside those of the log as it is."""
     head = await store.head()
-    answer = (await ask(app, one(sent, "/what-if"), {"policy": "keep_last", "limit": 3000})).json
+    answer = (await ask(app, one(sent, "/what-if"), {"policy": "keep_last", "max_tokens": 3000})).json
     assert (answer["policy"], answer["max_tokens"]) == ("keep_last", 3000)
     assert answer["simulation"]["renders"] > 0
     assert answer["recorded"]["renders"] == len(sent.bodies)
@@ -274,8 +274,11 @@ async def test_a_fact_is_found_with_the_compaction_that_covers_it(app: Any, stor
     ]
     assert [row["covered"] for row in found] == [row["covered_by"] is not None for row in found]
     assert {True, False} == {row["covered"] for row in found}
-    numbers = {row["version"]: row["number"] for row in (await ask(app, one(sent, "/compactions"))).json["compactions"]}
-    assert all(numbers[row["covered_by"]] == row["compaction"] for row in found if row["covered"])
+    numbers = {
+        row["version"]: row["compaction_number"]
+        for row in (await ask(app, one(sent, "/compactions"))).json["compactions"]
+    }
+    assert all(numbers[row["covered_by"]] == row["compaction_number"] for row in found if row["covered"])
     newest = (await ask(app, "/v1/facts", {**asked, "limit": 2})).json
     assert (newest["facts"], newest["more"]) == (found[:2], True)
 
@@ -327,7 +330,7 @@ async def test_a_family_has_forks_and_parents(app: Any, store: EventStore, sent:
     await fork.fork(conversation="fork of a fork")
     for id_ in (sent.id, "fork of a fork"):
         rows = (await ask(app, f"/v1/conversations/{segment(id_)}/family")).json["family"]
-        assert [(row["id"], row["parent"]) for row in rows] == [
+        assert [(row["id"], row["parent"] and row["parent"]["conversation"]) for row in rows] == [
             (sent.id, None),
             ("fork", sent.id),
             ("fork of a fork", "fork"),
@@ -340,11 +343,11 @@ async def test_pages_of_conversations_follow_one_another(app: Any, store: EventS
         timeline = await Timeline.open(store, f"c{number}", title=f"Deck {number}")
         await timeline.append({"type": "user.prompt", "text": "Hello."})
     seen: list[str] = []
-    after: str | None = ""
-    while after is not None:
-        page = (await ask(app, "/v1/conversations", {"limit": 3, "after": after})).json
+    cursor: str | None = ""
+    while cursor is not None:
+        page = (await ask(app, "/v1/conversations", {"limit": 3, "cursor": cursor})).json
         seen += [row["id"] for row in page["conversations"]]
-        after = page["next"]
+        cursor = page["next_cursor"]
     assert seen == [f"c{number}" for number in reversed(range(7))]
     found = (await ask(app, "/v1/conversations", {"query": "deck 3"})).json
     assert [row["id"] for row in found["conversations"]] == ["c3"]

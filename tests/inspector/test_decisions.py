@@ -88,7 +88,7 @@ async def test_each_decision_is_that_of_the_library(deciding: Any, store: EventS
     assert (forked["conversation"], (await store.info("other")).parent is not None) == ("other", True)
 
 
-DECIDED = ("blocks", "gone", "reverted", "tokens", "tokens_before", "base")
+DECIDED = ("blocks", "gone", "reverted", "after_tokens", "before_tokens", "base")
 
 
 async def test_a_dry_run_says_what_the_decision_then_does(deciding: Any, store: EventStore, sent: Sent) -> None:

@@ -24,7 +24,7 @@ async def test_a_saved_log_is_the_log_and_a_saved_page_has_it(
 ) -> None:
     """Each is a file to save, named by id and version, and of no other origin's page."""
     path = f"/v1/conversations/{segment(sent.id)}/file"
-    log = await ask(app, path, {"form": "jsonl"})
+    log = await ask(app, path, {"format": "jsonl"})
     assert "attachment; filename=" in log.headers["content-disposition"]
     assert log.headers["content-disposition"].endswith('.jsonl"')
     (tmp_path / "log.jsonl").write_bytes(log.body)
@@ -32,7 +32,7 @@ async def test_a_saved_log_is_the_log_and_a_saved_page_has_it(
     async with open_store("memory://") as other:
         assert (await import_copy(other, copy)).id == sent.id
         assert (await other.info(sent.id)).version == (await store.info(sent.id)).version
-    saved = await ask(app, path, {"form": "atif"})
+    saved = await ask(app, path, {"format": "atif"})
     assert saved.headers["content-disposition"].endswith('.atif.json"')
     assert saved.json == await trajectory(store, sent.id, library=__version__)
     page = await ask(app, path, {"mode": "chat", "contexts": "none"})
@@ -43,10 +43,10 @@ async def test_a_saved_log_is_the_log_and_a_saved_page_has_it(
 async def test_a_file_that_cannot_be_made_is_refused_in_words(app: Any, sent: Sent) -> None:
     """An unknown form, and a conversation that is not there."""
     path = f"/v1/conversations/{segment(sent.id)}/file"
-    assert (await ask(app, path, {"form": "docx"})).status == 400
+    assert (await ask(app, path, {"format": "docx"})).status == 400
     assert (await ask(app, path, {"id": "other"})).status == 400
     for form in ("html", "jsonl", "atif"):
-        assert (await ask(app, "/v1/conversations/nobody/file", {"form": form})).status == 404
+        assert (await ask(app, "/v1/conversations/nobody/file", {"format": form})).status == 404
 
 
 async def test_stages_and_attempts_are_stretches_with_their_outcome(app: Any, store: EventStore) -> None:

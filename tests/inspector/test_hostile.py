@@ -243,7 +243,7 @@ async def test_an_erased_conversation_is_gone_from_every_view(app: Any, store: E
     for route in ROUTES:
         if "{id}" not in route.path:
             continue
-        names = {"id": segment(sent.id), "address": "%402", "n": "3", "version": "30"}
+        names = {"id": segment(sent.id), "address": "%402", "number": "3", "version": "30"}
         answer = await ask(app, "/" + route.path.format(**names), {"block": "@2"} if route.path.endswith("why") else {})
         assert (answer.status, answer.json["type"]) == (410, "conversation-erased"), route.path
     assert (await ask(app, "/v1/conversations")).json["total"] == 0
@@ -256,7 +256,7 @@ async def test_a_block_of_fifty_megabytes_is_answered_in_pieces(app: Any, store:
     rows = await ask(app, one("c", "/blocks"))
     assert rows.json["rows"][1]["left_out"] == 50_000_000 - 200
     piece = await ask(app, one("c", "/blocks/%402"), {"offset": 49_999_000})
-    assert (len(piece.json["text"]), piece.json["next"]) == (1_000, None)
+    assert (len(piece.json["text"]), piece.json["next_offset"]) == (1_000, None)
     whole = await ask(app, one("c", "/blocks/%402"))
     assert len(whole.json["text"]) == 65_536
     assert max(len(answer.body) for answer in (rows, piece, whole)) < 100_000

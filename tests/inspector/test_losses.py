@@ -42,8 +42,14 @@ def second(now: RecordedCall, *types: str, **used: int) -> CacheUse:
 def test_a_prefix_that_was_read_is_not_lost() -> None:
     """What the cache saved is the price of the same request without one, less what it cost."""
     found = second(call(2, 60, cache_read_tokens=20_000, cache_write_5m_tokens=500))
-    assert (found.left, found.lost, found.cause, found.extra, found.idle) == (20_000, 0, None, 0.0, 60.0)
-    assert found.saved == pytest.approx((20_000 * (5 - 0.5) + 500 * (5 - 6.25)) / 1e6)
+    assert (found.left_tokens, found.lost_tokens, found.cause, found.extra_cost, found.idle_seconds) == (
+        20_000,
+        0,
+        None,
+        0.0,
+        60.0,
+    )
+    assert found.saved_cost == pytest.approx((20_000 * (5 - 0.5) + 500 * (5 - 6.25)) / 1e6)
 
 
 @pytest.mark.parametrize(
@@ -68,13 +74,13 @@ def test_the_cause_is_one_that_would_have_lost_it_in_any_case_or_else_a_decision
     """In the order of the lab; a decision is named with its version."""
     sent = now.pop("sent", 20_000)
     found = second(call(2, now.pop("seconds"), cache_write_5m_tokens=sent, **now), *types)
-    assert found.lost == sent
+    assert found.lost_tokens == sent
     assert found.cause is not None
     assert found.cause.kind == kind
     assert found.cause.likely is (kind in {"gap", "below_minimum"}), "what the log does not say"
     assert found.cause.version == (None if kind in {"model", "gap", "below_minimum", "other"} else 15)
     if "model" not in now:
-        assert found.extra == pytest.approx(sent * (6.25 - 0.5) / 1e6)
+        assert found.extra_cost == pytest.approx(sent * (6.25 - 0.5) / 1e6)
 
 
 async def test_what_new_results_were_sent_without_is_no_cause() -> None:
@@ -91,14 +97,14 @@ async def test_what_new_results_were_sent_without_is_no_cause() -> None:
 
 def test_an_hour_is_kept_for_an_hour_and_a_call_without_usage_hides_no_loss() -> None:
     """A failed call in between says nothing of the cache; what was decided before it still explains the loss."""
-    assert second(call(2, 400, cache_read_tokens=20_000), cache_write_1h_tokens=20_000).lost == 0
+    assert second(call(2, 400, cache_read_tokens=20_000), cache_write_1h_tokens=20_000).lost_tokens == 0
     calls = [call(1, 0, cache_write_5m_tokens=9_000), call(2, 20), call(3, 40, cache_write_5m_tokens=9_000)]
     hidden = CallDecision(15, START, "blocks.hidden", "hidden")
     first, failed, third = cache_uses(calls, [(), (hidden,), ()], read_prices())
     assert (first is not None, failed) == (True, None)
     assert third is not None
     assert third.cause is not None
-    assert (third.cause.kind, third.idle) == ("hide", 40.0)
+    assert (third.cause.kind, third.idle_seconds) == ("hide", 40.0)
 
 
 def test_a_model_without_a_price_has_losses_without_one() -> None:
@@ -106,6 +112,6 @@ def test_a_model_without_a_price_has_losses_without_one() -> None:
     calls = [call(n, n * 9_000, model="house-model", cache_write_5m_tokens=9_000) for n in (1, 2)]
     _, found = cache_uses(calls, [(), ()], read_prices())
     assert found is not None
-    assert (found.lost, found.extra, found.saved) == (9_000, None, None)
+    assert (found.lost_tokens, found.extra_cost, found.saved_cost) == (9_000, None, None)
     assert found.cause is not None
     assert found.cause.kind == "other"

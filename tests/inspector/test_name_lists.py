@@ -45,7 +45,7 @@ async def test_a_list_is_the_one_that_the_library_reads(app: Any, store: EventSt
                 assert (answer["text"], answer["list_of"], answer["address"]) == (wanted, summary, name)
                 assert answer["checksum"] == sha256_hex(wanted)
                 piece = (await _read(app, sent, name, {"offset": 3, "limit": 5})).json
-                assert (piece["text"], piece["next"]) == (wanted[3:8], 8)
+                assert (piece["text"], piece["next_offset"]) == (wanted[3:8], 8)
 
 
 async def test_only_a_summary_has_lists(app: Any, sent: Sent) -> None:

@@ -158,7 +158,7 @@ def test_any_other_address_is_none(asking: Any, path: str, query: dict[str, str]
 @pytest.mark.parametrize("template", PATHS)
 def test_each_path_answers_what_is_likely_to_be_asked(asking: Any, template: str) -> None:
     """So that the search above has met the shape of each answer."""
-    names = {"id": NAME, "address": "@2", "n": "3", "version": "30", "query": "deck", "block": "@2"}
+    names = {"id": NAME, "address": "@2", "number": "3", "version": "30", "query": "deck", "block": "@2"}
     path, query = template, dict[str, str]()
     for parameter in DESCRIBED["paths"][template]["get"]["parameters"]:
         name = parameter["name"]

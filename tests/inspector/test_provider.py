@@ -25,9 +25,9 @@ async def shown(app: Any, number: int) -> tuple[str, dict[str, Any]]:
     while True:
         answer = (await ask(app, f"/v1/conversations/c/calls/{number}/body", {"offset": offset, "limit": 5_000})).json
         text += answer["text"]
-        if answer["next"] is None:
+        if answer["next_offset"] is None:
             return text, answer
-        offset = answer["next"]
+        offset = answer["next_offset"]
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -46,5 +46,5 @@ async def test_the_body_and_the_pieces_of_each_call_are_what_the_provider_receiv
             assert hashlib.sha256(text.encode()).hexdigest() == answer["sha256"]
             context = (await ask(app, f"/v1/conversations/c/calls/{number}/context")).json
             messages = next(v for k, v in json.loads(text).items() if k in {"messages", "input", "contents"})
-            pieces = [json.loads(piece["text"]) for piece in context["request"] if "[" in piece["place"]]
+            pieces = [json.loads(piece["text"]) for piece in context["pieces"] if "[" in piece["place"]]
             assert pieces == messages

@@ -330,7 +330,7 @@ async def test_more_streams_than_the_limit_are_refused_until_one_ends(store: Eve
         path = f"/{timeline.id}/events"
         one, two = await site.get(path), await site.get(path)
         refused = await site.get(path)
-        assert (refused.status, (await refused.body())["error"]) == (503, "2 streams are open, which is the limit.")
+        assert (refused.status, (await refused.body())["detail"]) == (503, "2 streams are open, which is the limit.")
         await one.close()
         async with asyncio.timeout(10):
             while live._open == 2:  # noqa: ASYNC110 - it offers no event to wait for
@@ -379,7 +379,7 @@ async def test_what_cannot_be_followed_is_refused_with_the_reason(store: EventSt
     async with serving(Live(store)) as site:
         answered = await site.get(path)
         assert answered.status == status
-        assert (await answered.body())["error"]
+        assert (await answered.body())["detail"]
         assert (await site.get("/c/status", method="POST")).status == 405
 
 

@@ -132,7 +132,7 @@ def _visible(context: RenderedContext) -> int:
     said = {json.dumps(_bare(part), sort_keys=True) for message in body["messages"] for part in message["content"]}
     thoughts = {e.path: json.dumps(e.data, sort_keys=True) for e in context.neutral.entries if "reasoning" in e.type}
     whole = [b for b in context.blocks if b.state in {"visible", "carried"} and b.type != "conv.range.summary"]
-    return sum(block.of_tokens for block in whole if thoughts.get(block.path) in {None, *said})
+    return sum(block.tokens for block in whole if thoughts.get(block.path) in {None, *said})
 
 
 def _parts(context: RenderedContext) -> list[_Part]:
@@ -160,7 +160,7 @@ def _bare(part: dict[str, Any]) -> dict[str, Any]:
 
 def _tokens_by_part(context: RenderedContext, count: int) -> list[int]:
     """Encode the context once for each of its beginnings: the parts that one entry more brings cost what it costs."""
-    sizes = {block.path: block.tokens for block in context.blocks}
+    sizes = {block.path: block.shown_tokens for block in context.blocks}
     by_text: dict[str, list[int]] = {}
     for entry in context.neutral.entries:
         own = sizes.pop(entry.path, 0)

@@ -110,7 +110,7 @@ async def test_each_compaction_is_a_step_with_its_figures() -> None:
     store = MemoryStore()
     run = await simulate(store, long_session(), POLICY, summarizer=Scribe())
     completed = await payloads_of(store, "compaction.completed", run.id)
-    assert [step["summary"] for step in run.steps] == [payload.block.path for payload in completed]
+    assert [step["summary_path"] for step in run.steps] == [payload.block.path for payload in completed]
     first = run.steps[0]
     assert first["before_tokens"] - first["after_tokens"] == completed[0].before_tokens - completed[0].after_tokens
     assert (first["reason"], first["compaction_number"], first["split_turn_id"]) == ("over_trigger", 1, "turn_1")

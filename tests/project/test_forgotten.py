@@ -71,8 +71,10 @@ async def test_the_conversation_is_what_the_page_says(file: Path) -> None:
         calls = [call async for call in timeline.calls()]
     assert report.ok, report.problems
     assert (report.calls, report.unverifiable, report.compactions) == (99, {}, 7)
-    assert [call.n for call in calls if WRITTEN in json.dumps([block.dump() for block in call.reply])] == [BROKEN_AT]
-    told = [call.n for call in calls if RULE in json.dumps(call.request, ensure_ascii=False)]
+    assert [call.number for call in calls if WRITTEN in json.dumps([block.dump() for block in call.reply])] == [
+        BROKEN_AT
+    ]
+    told = [call.number for call in calls if RULE in json.dumps(call.request, ensure_ascii=False)]
     assert told == list(range(12, told[-1] + 1)), "from the second prompt on, until a summary lost it"
     assert told[-1] < BROKEN_AT
 
@@ -132,6 +134,6 @@ def test_what_the_second_command_offers_brings_the_rule_back(answers: list[str],
     assert left.startswith("+ ")
     assert "migrations" not in left
     forked = json.loads(shell(f"timeline fork shop --call {BROKEN_AT} --db shop.db --json", tmp_path))
-    assert forked["at"] == 433
+    assert forked["base"] == 433
     shell(undo, tmp_path)
     assert "shown as  itself, in full" in shell("timeline why shop @56 --db shop.db", tmp_path)

@@ -124,7 +124,7 @@ def test_appended_blocks_leave_the_prefix_intact() -> None:
     before = seen(fold, ephemeral=["noon"])
     grow(fold, answer(30), prompt(4))
     found = diff(before, seen(fold, ephemeral=["one o'clock"]), wires=SENT)
-    assert [(row.path, row.tokens) for row in found.entered] == [
+    assert [(row.path, row.shown_tokens) for row in found.entered] == [
         ("ar:turn_2.assistant.completion", 30),
         ("ar:turn_3.user.prompt", 4),
     ]
@@ -141,9 +141,7 @@ def test_a_compaction_breaks_the_prefix_at_the_first_block_that_it_covers() -> N
     summary = compact_fold(fold, 6, carried=[4])
     found = diff(before, seen(fold))
     assert [row.path for row in found.entered] == ["su:c.conv.range.summary"]
-    assert {(row.version, row.covered_by) for row in found.left} == {
-        (version, "su:c.conv.range.summary") for version in (2, 3, 5, 6)
-    }
+    assert {(row.version, row.covered_by) for row in found.left} == {(version, summary) for version in (2, 3, 5, 6)}
     [carried] = found.changed
     assert (carried.path, carried.before, carried.after) == ("ar:turn_2.user.prompt", "visible", "carried")
     assert carried.bytes_changed is False
@@ -351,11 +349,11 @@ def test_the_dump_is_json_of_a_stable_shape() -> None:
     ]
     assert set(dump["before"]) == {"conversation", "version", "fingerprint", "tokens"}
     row = {"version", "path", "type", "turn_id"}
-    assert set(dump["left"][0]) == set(dump["entered"][0]) == row | {"state", "tokens", "covered_by"}
+    assert set(dump["left"][0]) == set(dump["entered"][0]) == row | {"state", "shown_tokens", "covered_by"}
     sizes = {"before_tokens", "after_tokens"}
     assert set(dump["changed"][0]) == row | sizes | {"before", "after", "bytes_changed", "reason"}
     assert set(dump["prefixes"][0]) == {
-        "form",
+        "wire",
         "before_bytes",
         "after_bytes",
         "common_bytes",
@@ -423,7 +421,7 @@ def test_rows_turn_the_blocks_of_one_context_into_those_of_the_other(
 def test_a_compaction_in_front_explains_a_message_that_held_both() -> None:
     """OpenAI's form joins two answers into one message; the second alone is left when the summary is omitted, too."""
     before, after = played(([[answer(1)], [answer(1)]], [("compact", 0.0), ("omit", 0.0)], []))
-    causes = {prefix.form: prefix.cause.kind for prefix in diff(before, after, wires=SENT).prefixes}
+    causes = {prefix.wire: prefix.cause.kind for prefix in diff(before, after, wires=SENT).prefixes}
     assert causes["openai_chat"] == "compaction"
     assert "unknown" not in causes.values()
 
@@ -436,7 +434,7 @@ def test_the_common_prefix_is_common_and_as_long_as_can_be(
     before, after = played(story)
     for prefix in diff(before, after, wires=SENT).prefixes:
         check_bounds(prefix, before)
-        if prefix.form != "neutral":
+        if prefix.wire != "neutral":
             continue
         one, other = naive(before), naive(after)
         assert (prefix.before_bytes, prefix.after_bytes) == (len(one), len(other))

@@ -57,9 +57,9 @@ async def test_every_state_has_its_rule_with_figures() -> None:
         "pinned; inside versions 2 to 4, which su:turn_2.conv.range.summary covers (compaction 1)",
     )
     assert rules["tc:turn_2.a.result"] == ("hidden", "ttl", "ttl; replaced 100 tokens by 5, decided at version 15")
-    assert blocks["tc:turn_2.a.result"].facts == {"decided_at": 15}
+    assert blocks["tc:turn_2.a.result"].facts == {"decided_version": 15}
     omitted = next(block for block in blocks.values() if block.state == "omitted")
-    assert omitted.reason.startswith(f"chitchat; left out {omitted.of_tokens:,} tokens, decided at version ")
+    assert omitted.reason.startswith(f"chitchat; left out {omitted.tokens:,} tokens, decided at version ")
 
 
 async def test_a_live_summary_says_how_much_it_stands_for() -> None:
@@ -81,7 +81,7 @@ async def test_what_a_compaction_carries_says_why() -> None:
         "ar:turn_1.user.prompt": "split_turn",
         "tc:turn_1.wait.call": "group",
     }
-    assert {block.facts["summary"] for block in carried.values()} == {"su:turn_1.conv.range.summary"}
+    assert {block.facts["summary_path"] for block in carried.values()} == {"su:turn_1.conv.range.summary"}
 
 
 async def test_the_first_message_that_is_kept_for_want_of_a_system_prompt_says_so() -> None:
@@ -101,10 +101,11 @@ async def test_a_previewed_block_names_the_decision_that_replaced_it() -> None:
     await timeline.append(prompt(5), *exchange("a", 3_000))
     await timeline.render()
     block = (await told(timeline))["tc:turn_1.a.result"]
-    assert (block.state, block.rule, block.of_tokens) == ("hidden", "spill", 3_000)
+    assert (block.state, block.rule, block.tokens) == ("hidden", "spill", 3_000)
     decided = next(item.hide for item in timeline.window.items if item.hide is not None)
     assert block.reason == (
-        f"too large, shown as a preview; replaced 3,000 tokens by {block.tokens}, decided at version {decided.version}"
+        f"too large, shown as a preview; replaced 3,000 tokens by {block.shown_tokens}, "
+        f"decided at version {decided.version}"
     )
 
 
@@ -134,7 +135,7 @@ async def test_a_hide_by_the_cache_clock_says_how_long_the_cache_was_idle() -> N
 @given(st.text("abcdefg_", min_size=1), st.dictionaries(st.text("xyz_", min_size=1), st.integers(), max_size=4))
 def test_any_reason_with_any_figures_is_told(reason: str, facts: dict[str, int]) -> None:
     """A hide of a later version is no error: its own words and figures are printed."""
-    said = in_words(reason, {**facts, "decided_at": 7}, shown=3, whole=40)
+    said = in_words(reason, {**facts, "decided_version": 7}, shown=3, whole=40)
     assert said.endswith("replaced 40 tokens by 3, decided at version 7")
     assert all(f"{value:,}" in said for value in facts.values())
 
@@ -177,7 +178,7 @@ async def test_reasoning_behind_a_rewritten_prefix_says_that_its_signature_is_vo
     blocks = await told(timeline)
     rules = [(blocks[f"bl:turn_{n}.assistant.reasoning"].rule, n) for n in (1, 2)]
     assert rules == [("rewritten", 1), ("tool_loop", 2)]
-    assert blocks["bl:turn_1.assistant.reasoning"].facts == {"decided_at": 10}
+    assert blocks["bl:turn_1.assistant.reasoning"].facts == {"decided_version": 10}
     assert blocks["bl:turn_2.assistant.reasoning"].reason.endswith(
         "as far as the model takes it; decided at version 10"
     )
@@ -189,7 +190,7 @@ async def test_a_call_whose_result_is_omitted_goes_with_it() -> None:
     await timeline.append(prompt(5), *exchange("a", 40))
     await hide(timeline, 4, reason="chitchat", mode="omit")
     block = (await told(timeline))["tc:turn_1.a.call"]
-    assert (block.state, block.rule, block.tokens) == ("visible", "result_omitted", 0)
+    assert (block.state, block.rule, block.shown_tokens) == ("visible", "result_omitted", 0)
 
 
 async def test_each_cache_point_names_the_rule_that_placed_it() -> None:
@@ -242,7 +243,7 @@ async def test_the_dump_is_json_of_a_stable_shape() -> None:
         "state",
         "reason",
         "tokens",
-        "of_tokens",
+        "shown_tokens",
         "rule",
         "facts",
     }
@@ -301,7 +302,7 @@ async def test_the_table_tells_what_the_render_decided() -> None:
     await timeline.append(*turn(600), *turn(400))
     last = (await timeline.render()).explain().splitlines()[-1]
     assert last.startswith("compacted (over trigger): 1,010 -> ")
-    assert last.endswith("summary su:turn_2.conv.range.summary, split turn id turn_2")
+    assert last.endswith("summary path su:turn_2.conv.range.summary, split turn id turn_2")
     refused = await opened(MemoryStore(), policy=small_policy(max_tokens=1_000))
     await refused.append(prompt(60), answer(860))
     last = (await refused.render()).explain().splitlines()[-1]

@@ -335,7 +335,7 @@ async def test_a_store_of_an_earlier_version_gives_the_facts_of_its_log(tmp_path
         assert await found(store) == expected
         assert (await store.fact_record("a")).counts == {"command": 9, "identifier": 12, "request": 12, "url": 12}
         reach = await store.fact_reach()
-        assert reach.position == reach.head == expected[-1].position
+        assert reach.position == reach.newest_position == expected[-1].position
 
 
 @pytest.mark.parametrize("readonly", [False, True])
@@ -404,7 +404,7 @@ async def test_digests_are_the_facts_of_what_was_scavenged_before_there_were_fac
     before_facts(file)
     async with await SQLiteStore.open(file) as store:
         facts = await found(store, conversation="a")
-        assert [(f.kind, f.subject, f.version, f.path, f.tool, f.status, f.failed, f.detail) for f in facts] == [
+        assert [(f.kind, f.subject, f.version, f.path, f.tool, f.exit_status, f.failed, f.detail) for f in facts] == [
             ("file_read", "src/a.py", 1, path(1, "call"), "Read", None, False, ""),
             ("command", "go test", 5, path(3, "call"), "", 1, True, "FAIL"),
             ("search", "main", 7, path(4, "call"), "Grep", None, False, "2"),

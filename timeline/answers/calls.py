@@ -24,7 +24,7 @@ class CallRow(Frozen):
     since the call before; ``error`` is empty unless it failed.
     """
 
-    n: int
+    number: int
     version: int
     at: str
     wire: str
@@ -42,7 +42,7 @@ def call_row(call: RecordedCall, decisions: int) -> CallRow:
     """Return the row of a call, with the number of decisions before it."""
     called, request = call.called, call.called.request
     return CallRow(
-        n=call.number,
+        number=call.number,
         version=call.version,
         at=instant_text(call.at),
         wire="" if request is None else request.wire,

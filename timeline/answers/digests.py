@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class DigestRow(Frozen):
-    """A compaction: its number, its summary's path and address, its coverage (``ranges``, ``summaries``) and digest.
+    """A compaction: its number, path and address of its summary, its coverage (``ranges``, ``summaries``) and digest.
 
     ``matched`` has the entries of the digest that the filters select, and is empty if no filter selects entries.
     ``reverted_by`` is the version of the event that undid the compaction, or None. ``duration`` is how many seconds it
@@ -28,7 +28,7 @@ class DigestRow(Frozen):
     version: int
     at: str
     compaction_number: int
-    summary: str
+    path: str
     address: str
     covers: dict[str, Any]
     digest: dict[str, Any]
@@ -47,7 +47,7 @@ def digest_row(digest: StoredDigest) -> DigestRow:
         version=digest.version,
         at=instant_text(digest.at),
         compaction_number=digest.compaction_number,
-        summary=digest.summary,
+        path=digest.path,
         address=str(Address(digest.version, digest.conversation)),
         covers=digest.covers.model_dump(mode="json"),
         digest=digest.digest.dump(),

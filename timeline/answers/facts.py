@@ -26,7 +26,7 @@ class FactRow(Frozen):
     kind: str
     subject: str
     tool: str
-    status: int | None
+    exit_status: int | None
     failed: bool
     at: str
     path: str
@@ -44,7 +44,7 @@ def fact_row(fact: StoredFact) -> FactRow:
         kind=fact.kind,
         subject=fact.subject,
         tool=fact.tool,
-        status=fact.status,
+        exit_status=fact.exit_status,
         failed=fact.failed,
         at=instant_text(fact.at),
         path=fact.path,

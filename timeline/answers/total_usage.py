@@ -23,20 +23,20 @@ _TYPES: Final = ("model.called", "compaction.completed")
 class ConversationUsage(Frozen):
     """What one conversation used by itself.
 
-    ``parent`` is the conversation whose subagent it is, and empty for the one that was asked for. ``calls`` are its
-    model calls and ``unreported`` those of them without usage; ``usage`` is of its calls, ``summaries`` of the models
-    that wrote its summaries. ``dollars`` is the price of both, without that of calls of models that have none, of which
-    there are ``unpriced``.
+    ``subagent_of`` is the conversation that began it; None of the one that was asked for. ``calls`` are its model calls
+    and ``unreported`` those of them without usage; ``usage`` is of its calls, ``summary_usage`` of the models that
+    wrote its summaries. ``cost`` is the price of both in US dollars, without that of calls of models that have none, of
+    which there are ``unpriced``.
     """
 
     conversation: str
     title: str
-    parent: str
+    subagent_of: str | None
     calls: int
     unreported: int
     usage: Usage
-    summaries: Usage
-    dollars: float
+    summary_usage: Usage
+    cost: float
     unpriced: int
     models: tuple[str, ...]
 
@@ -51,8 +51,8 @@ class TotalUsage(Frozen):
     calls: int
     unreported: int
     usage: Usage
-    summaries: Usage
-    dollars: float
+    summary_usage: Usage
+    cost: float
     unpriced: int
 
 
@@ -73,7 +73,7 @@ async def usage_of(store: EventStore, conversation: str, prices: Prices) -> Tota
         if info.parent is not None and info.parent.relation == "subagent":
             subagents.setdefault(info.parent.conversation, []).append(info)
     rows: dict[str, ConversationUsage] = {}
-    waiting = [(own, "")]
+    waiting: list[tuple[ConversationInfo, str | None]] = [(own, None)]
     while waiting:
         info, parent = waiting.pop()
         if info.id not in rows:
@@ -86,13 +86,13 @@ async def usage_of(store: EventStore, conversation: str, prices: Prices) -> Tota
         calls=sum(row.calls for row in found),
         unreported=sum(row.unreported for row in found),
         usage=reduce(Usage.plus, (row.usage for row in found)),
-        summaries=reduce(Usage.plus, (row.summaries for row in found)),
-        dollars=sum(row.dollars for row in found),
+        summary_usage=reduce(Usage.plus, (row.summary_usage for row in found)),
+        cost=sum(row.cost for row in found),
         unpriced=sum(row.unpriced for row in found),
     )
 
 
-async def _row(store: EventStore, info: ConversationInfo, parent: str, prices: Prices) -> ConversationUsage:
+async def _row(store: EventStore, info: ConversationInfo, parent: str | None, prices: Prices) -> ConversationUsage:
     calls, unreported, used, summaries, models = 0, 0, Usage(), Usage(), dict[str, None]()
     paid: list[float | None] = []
     async for event in store.read(info.id, after=info.base, types=_TYPES):
@@ -108,12 +108,12 @@ async def _row(store: EventStore, info: ConversationInfo, parent: str, prices: P
     return ConversationUsage(
         conversation=info.id,
         title=info.title,
-        parent=parent,
+        subagent_of=parent,
         calls=calls,
         unreported=unreported,
         usage=used,
-        summaries=summaries,
-        dollars=sum(price for price in paid if price is not None),
+        summary_usage=summaries,
+        cost=sum(price for price in paid if price is not None),
         unpriced=paid.count(None),
         models=(*models,),
     )

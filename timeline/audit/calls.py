@@ -80,7 +80,7 @@ class Call:
             contexts cannot be built again, or the call before was scavenged.
     """
 
-    n: int
+    number: int
     version: int
     at: datetime
     wire: str
@@ -108,13 +108,13 @@ class Call:
             CallUnavailable: it cannot be built again, or differs from what was recorded.
         """
         if self.text is None:
-            raise CallUnavailable(self.n, self.unproved or "request")
+            raise CallUnavailable(self.number, self.unproved or "request")
         return self.text
 
     def dump(self) -> dict[str, Any]:
         """Return the stable JSON shape of `timeline call --json`."""
         return {
-            "n": self.n,
+            "n": self.number,
             "version": self.version,
             "at": instant_text(self.at),
             "wire": self.wire,
@@ -348,7 +348,7 @@ def _call(
     except CallUnavailable as gap:
         unproved = gap.reason
     return Call(
-        n=call.number,
+        number=call.number,
         version=call.version,
         at=call.at,
         wire="" if request is None else request.wire,

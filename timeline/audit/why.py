@@ -81,10 +81,10 @@ class Why:
         address: the block's address.
         path: its path; empty where the block was scavenged and named by its address.
         type: its type; empty where it was scavenged.
-        at: the version of the log that the answer is about.
+        at_version: the version of the log that the answer is about.
         call: number of the model call whose context that is; None where a version was asked for.
         state: the block's state at that version.
-        since: version of the event that led there first; None where none did.
+        since_version: that of the event that led there first; None where none did.
         since_at: its time.
         decided_by: its type; ``block.appended`` of a block that nothing was decided about.
         reason: name of the rule, as `render --explain` has it; of a covered block the compaction's reason.
@@ -102,10 +102,10 @@ class Why:
     address: str
     path: str
     type: str
-    at: int
+    at_version: int
     call: int | None
     state: WhyState
-    since: int | None
+    since_version: int | None
     since_at: datetime | None
     decided_by: str | None
     reason: str
@@ -214,10 +214,10 @@ class Moment:
             address=str(Address(version)),
             path=block.path,
             type=block.type,
-            at=window.version,
+            at_version=window.version,
             call=call,
             state=state,
-            since=None if since is None else since.version,
+            since_version=None if since is None else since.version,
             since_at=None if since is None else since.at,
             decided_by=None if since is None else since.type,
             reason=reason.rule,
@@ -262,7 +262,7 @@ class Moment:
         elif rule == "pinned":
             since = decisions.pinning(item.version)
         elif rule in {"rewritten", "tool_loop"}:
-            since = await self._event(int(facts["decided_at"]))
+            since = await self._event(int(facts["decided_version"]))
         words = in_words(rule, facts, shown=item.shown_tokens, whole=item.tokens)
         return _Reason(rule, facts, words, since or decisions.returning(item.version) or found.event, number)
 
@@ -342,7 +342,7 @@ def _covered(first: Compaction, *, unseen: str = "") -> _Reason:
         "last": ranges[-1][1] if ranges else 0,
         "before_tokens": made.before_tokens,
         "after_tokens": made.after_tokens,
-        "written_by": made.written_by.summarizer,
+        "summarizer": made.written_by.summarizer,
     }
     known = {name: value for name, value in facts.items() if value}
     why_then = RULES.get(made.reason, spaced(made.reason))
@@ -379,10 +379,10 @@ def _deleted(gone: _Gone, decisions: Decisions, at: int, call: int | None) -> Wh
         address=str(Address(gone.version)),
         path=gone.path,
         type="",
-        at=at,
+        at_version=at,
         call=call,
         state="deleted",
-        since=None if since is None else since.version,
+        since_version=None if since is None else since.version,
         since_at=None if since is None else since.at,
         decided_by=None if since is None else since.type,
         reason="retention",

@@ -23,7 +23,6 @@ from timeline.cli.options import (
     ComparedBytes,
     ConversationId,
     Db,
-    EarlierConversation,
     FromCall,
     MaxTokens,
     Model,
@@ -47,13 +46,6 @@ app: Final = Commands(
     epilog=_EPILOG,
     pretty_exceptions_enable=False,
 )
-
-
-def _only_one(id_: str | None, conversation: str | None) -> str | None:
-    """Return the conversation that was named, as an argument or as earlier versions took it."""
-    if id_ is not None and conversation is not None:
-        raise typer.BadParameter("name one conversation: give its id alone.")
-    return conversation if id_ is None else id_
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
@@ -424,7 +416,6 @@ def read(
 def digests(
     id_: OneConversation = None,
     *,
-    conversation: EarlierConversation = None,
     since: Since = None,
     until: Until = None,
     tool: Annotated[str | None, typer.Option("--tool", metavar="NAME", help="Only where this tool was used.")] = None,
@@ -439,7 +430,7 @@ def digests(
     command: Annotated[
         str | None, typer.Option("--command", metavar="TEXT", help="Only where a command contains this.")
     ] = None,
-    error: Annotated[bool, typer.Option("--error", help="Only where a tool call failed.")] = False,
+    failed: Annotated[bool, typer.Option("--failed", help="Only where something failed.")] = False,
     error_text: Annotated[
         str | None, typer.Option("--error-text", metavar="TEXT", help="Only where an error's text contains this.")
     ] = None,
@@ -457,8 +448,8 @@ def digests(
     """
     from timeline.cli import questions
 
-    span = questions.Span(_only_one(id_, conversation), since, until)
-    wanted = questions.Wanted(span, tool, path, command, error, error_text, compaction_number, reverted)
+    span = questions.Span(id_, since, until)
+    wanted = questions.Wanted(span, tool, path, command, failed, error_text, compaction_number, reverted)
     _run(questions.digests(wanted, db, as_json=as_json))
 
 
@@ -467,7 +458,7 @@ def facts(
     ids: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[ID]...",
+            metavar="ID",
             help="Only in these conversations.",
             autocompletion=complete_conversation,
             show_default=False,
@@ -493,7 +484,7 @@ def facts(
         str | None, typer.Option("--glob", metavar="GLOB", help="The whole subject matches, such as '**/src/*.py'.")
     ] = None,
     tool: Annotated[str | None, typer.Option("--tool", metavar="NAME", help="The tool of exactly this name.")] = None,
-    status: Annotated[int | None, typer.Option("--status", metavar="N", help="The exit status is N.")] = None,
+    exit_status: Annotated[int | None, typer.Option("--exit-status", metavar="N", help="The exit status is N.")] = None,
     failed: Annotated[
         bool | None, typer.Option("--failed/--worked", help="Only what failed, or only what did not.")
     ] = None,
@@ -525,7 +516,9 @@ def facts(
     """
     from timeline.cli import facts as command
 
-    wanted = command.Wanted(ids or (), kind or (), subject, glob, tool, status, failed, since, until, covered, query)
+    wanted = command.Wanted(
+        ids or (), kind or (), subject, glob, tool, exit_status, failed, since, until, covered, query
+    )
     narrowed = bool(wanted.conditions) or limit is not None
     if reach:
         if narrowed or record or wanted.conversations:
@@ -541,10 +534,11 @@ def facts(
 
 @app.command()
 def search(
-    text: Annotated[str, typer.Argument(metavar="TEXT", help='Words, "an exact phrase", or the start of a word: log*')],
+    text: Annotated[
+        str, typer.Argument(metavar="WORDS", help='Words, "an exact phrase", or the start of a word: log*')
+    ],
     id_: OneConversation = None,
     *,
-    conversation: EarlierConversation = None,
     types: Annotated[
         list[str] | None,
         typer.Option("--type", metavar="TYPE", help="Only blocks of this type, such as user.prompt; repeatable."),
@@ -565,7 +559,7 @@ def search(
     """
     from timeline.cli import questions
 
-    span = questions.Span(_only_one(id_, conversation), since, until)
+    span = questions.Span(id_, since, until)
     _run(questions.search(text, span, types or [], limit, db, as_json=as_json))
 
 

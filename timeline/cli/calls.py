@@ -51,7 +51,7 @@ def _cells(row: CallRow) -> tuple[object, ...]:
     used = row.usage
     ended = f"{row.finish_reason or ''}{': ' if row.error else ''}{brief(row.error, 60)}"
     took = "" if row.duration is None else f"{row.duration:.1f}"
-    head = (row.n, row.version, row.at[:19], row.wire or "-", row.model or "-")
+    head = (row.number, row.version, row.at[:19], row.wire or "-", row.model or "-")
     tokens = (used.sent_tokens or "", used.cache_read_tokens or "", used.output_tokens or "")
     return (*head, *tokens, took, row.decisions or "", ended)
 
@@ -68,7 +68,8 @@ async def show_usage(conversation: str, db: str, *, as_json: bool) -> None:
         output.write_json(found.model_dump(mode="json"))
         return
     rows = [
-        (row.conversation, row.parent, row.calls, *_figures(row), ", ".join(row.models)) for row in found.conversations
+        (row.conversation, row.subagent_of or "", row.calls, *_figures(row), ", ".join(row.models))
+        for row in found.conversations
     ]
     if len(rows) > 1:
         rows.append(("all", "", found.calls, *_figures(found), ""))
@@ -98,9 +99,9 @@ def _paid(model: str, usage: Usage) -> float | None:
 
 
 def _figures(of: TotalUsage | ConversationUsage) -> tuple[object, ...]:
-    used, by_summaries = of.usage, of.summaries.sent_tokens + of.summaries.output_tokens
+    used, by_summaries = of.usage, of.summary_usage.sent_tokens + of.summary_usage.output_tokens
     written = used.cache_write_5m_tokens + used.cache_write_1h_tokens
-    return used.sent_tokens, used.cache_read_tokens, written, used.output_tokens, by_summaries, f"{of.dollars:.2f}"
+    return used.sent_tokens, used.cache_read_tokens, written, used.output_tokens, by_summaries, f"{of.cost:.2f}"
 
 
 async def show_call(conversation: str, number: int, db: str, *, wire: str | None, body: bool, as_json: bool) -> None:
@@ -130,7 +131,7 @@ async def show_call(conversation: str, number: int, db: str, *, wire: str | None
 
 
 def _print_call(conversation: str, call: Call) -> None:
-    say(paint(conversation, bold=True) + f"  call {call.n}, version {call.version}, {instant_text(call.at)[:19]}")
+    say(paint(conversation, bold=True) + f"  call {call.number}, version {call.version}, {instant_text(call.at)[:19]}")
     sent = ", ".join(filter(None, [call.wire or "its request was not recorded", call.model]))
     given = ", ".join(f"{name}={compact_json(value)}" for name, value in call.parameters.items())
     say(f"sent      {sent}" + (f"; {given}" if given else ""))
@@ -138,7 +139,7 @@ def _print_call(conversation: str, call: Call) -> None:
         by = "" if call.body == "ours" else "; the framework sent a body of its own, this is ours beside it"
         say(f"body      {len(call.text.encode()):,} bytes, sha256 {call.sha256}, the same when built again{by}")
     elif call.wire:
-        say(f"body      {CallUnavailable(call.n, call.unproved or 'request')}")
+        say(f"body      {CallUnavailable(call.number, call.unproved or 'request')}")
     for line in _request_lines(call.request or {}):
         write(f"          {brief(line, max(output.width() - 10, 20))}")
     took = f", in {spelled(call.duration)}" if spelled(call.duration) else ""

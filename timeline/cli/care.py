@@ -69,7 +69,7 @@ def _restored(source: Path, done: Restored) -> RestoreRow:
         "file": str(done.file),
         "conversations": len(done.holds.versions),
         "events": done.holds.events,
-        "events_before": None if done.before is None else done.before.events,
+        "before_events": None if done.before is None else done.before.events,
         "problem": done.problem or None,
         "loses": [{"id": id_, "version": was, "restored": left} for id_, (was, left) in done.loses.items()],
         "kept": [str(kept) for kept in done.kept],
@@ -124,7 +124,7 @@ async def doctor(db: str, *, as_json: bool) -> int:
         output.write_json(row)
     else:
         _print_examined(row)
-    return Exit.NOT_SO if any(finding["level"] == "warning" for finding in row["findings"]) else Exit.OK
+    return Exit.NOT_SO if any(remark["level"] == "warning" for remark in row["remarks"]) else Exit.OK
 
 
 async def _freeable_of_file(db: str) -> tuple[int, int] | None:
@@ -163,7 +163,7 @@ async def _examined_server(db: str) -> DoctorRow:
         "events": found.events,
         "sizes": found.sizes,
         "would_free": {"window": freed[0], "window_90_days_idle": freed[1]},
-        "findings": [{"code": code, "level": level, "text": text} for code, level, text in found.findings],
+        "remarks": [{"code": code, "level": level, "text": text} for code, level, text in found.findings],
     }
 
 
@@ -178,7 +178,7 @@ def _examined(found: Examined, freed: tuple[int, int] | None) -> DoctorRow:
         "events": found.events,
         "sizes": found.sizes,
         "would_free": None if freed is None else {"window": freed[0], "window_90_days_idle": freed[1]},
-        "findings": [{"code": code, "level": level, "text": text} for code, level, text in found.findings],
+        "remarks": [{"code": code, "level": level, "text": text} for code, level, text in found.findings],
     }
 
 
@@ -194,5 +194,5 @@ def _print_examined(row: DoctorRow) -> None:
     if (freed := row["would_free"]) is not None:
         say(f"retention window everywhere would free {freed['window']:,} bytes")
         say(f"and where nothing was appended for 90 days {freed['window_90_days_idle']:,} bytes")
-    for finding in row["findings"]:
-        say(f"{finding['level']}: {finding['text']}.", hang=2)
+    for remark in row["remarks"]:
+        say(f"{remark['level']}: {remark['text']}.", hang=2)

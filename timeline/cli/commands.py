@@ -138,14 +138,14 @@ def retention(
     first: Annotated[
         str | None,
         typer.Argument(
-            metavar="[ID]",
+            metavar="ID",
             help="A conversation's id; the database's own setting unless given.",
             autocompletion=complete_conversation,
         ),
     ] = None,
     second: Annotated[
         str | None,
-        typer.Argument(metavar="[keep|window|store]", help="What to keep; `store` is the database's own setting."),
+        typer.Argument(metavar="keep|window|store", help="What to keep; `store` is the database's own setting."),
     ] = None,
     *,
     hold: Annotated[
@@ -192,7 +192,7 @@ def redact(
     id_: Annotated[
         str | None,
         typer.Argument(
-            metavar="[ID]", help="A conversation's id, as `ls` prints it.", autocompletion=complete_conversation
+            metavar="ID", help="A conversation's id, as `ls` prints it.", autocompletion=complete_conversation
         ),
     ] = None,
     places: Annotated[
@@ -381,7 +381,7 @@ def inspect(
     named: Annotated[
         str | None,
         typer.Argument(
-            metavar="[ID|RECORDING]",
+            metavar="ID|RECORDING",
             help="Begin with this conversation, or look at a recorded file, or at this database.",
             autocompletion=complete_conversation,
         ),

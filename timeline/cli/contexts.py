@@ -246,8 +246,9 @@ async def compact(conversation: str, db: str, wish: Wish, instructions: str, *, 
         duration = timeline.compaction_state().last_duration if is_covered else None
     if as_json:
         row: CompactedRow = {
-            "id": conversation,
+            "conversation": conversation,
             "version": version,
+            "decision": "compact",
             "decisions": [taken.model_dump(mode="json") for taken in decisions],
             "duration": duration,
         }

@@ -39,11 +39,12 @@ async def undo(conversation: str, version: int | None, db: str, *, cascade: bool
         before = timeline.window.tokens
         reverted = await timeline.undo_compaction(version, cascade=cascade)
         row: UndoneRow = {
-            "id": conversation,
+            "conversation": conversation,
             "version": timeline.version,
+            "decision": "undo",
             "reverted": reverted,
-            "tokens_before": before,
-            "tokens": timeline.window.tokens,
+            "before_tokens": before,
+            "after_tokens": timeline.window.tokens,
         }
     if as_json:
         output.write_json(row)
@@ -51,7 +52,7 @@ async def undo(conversation: str, version: int | None, db: str, *, cascade: bool
     _head(conversation, row["version"])
     which = f"compaction of version {reverted[0]}" if len(reverted) == 1 else f"compactions of versions {reverted}"
     write(f"undid the {which.replace('[', '').replace(']', '')}")
-    write(f"the window holds {row['tokens']:,} tokens; before, it held {before:,}")
+    write(f"the window holds {row['after_tokens']:,} tokens; before, it held {before:,}")
     say("Renders do not compact again until you run `timeline compact`.")
 
 
@@ -86,7 +87,12 @@ async def fork(
                 f"There is a conversation {taken.conversation!r} already. Name another id with --as, or leave it out."
             ) from None
         shared = (await store.info(branch.id)).base
-        row: ForkedRow = {"id": branch.id, "parent": conversation, "at": shared, "version": branch.version}
+        row: ForkedRow = {
+            "conversation": branch.id,
+            "version": branch.version,
+            "decision": "fork",
+            "base": shared,
+        }
     if as_json:
         output.write_json(row)
         return
@@ -121,7 +127,7 @@ def _print_decided(timeline: Timeline, decision: str, before: Sequence[Item], *,
     known = {item.version: item for item in before}
     changed = [item for item in timeline.window.items if item != known.get(item.version)]
     row: DecidedRow = {
-        "id": timeline.id,
+        "conversation": timeline.id,
         "version": timeline.version,
         "decision": decision,
         "blocks": [DecidedBlock.of(item).model_dump() for item in changed],

@@ -133,12 +133,14 @@ def _print_rows(what: str, rows: Sequence[BlockRow], *, every: bool) -> None:
     if not rows:
         return
     summaries = {row.covered_by for row in rows}
-    every_by = f", covered by {rows[0].covered_by}" if len(summaries) == 1 and rows[0].covered_by else ""
-    _heading(f"{what}: {counted(len(rows), 'block', 'blocks')}, {sum(row.tokens for row in rows):,} tokens{every_by}")
+    every_by = f", covered by {Address(rows[0].covered_by)}" if len(summaries) == 1 and rows[0].covered_by else ""
+    _heading(
+        f"{what}: {counted(len(rows), 'block', 'blocks')}, {sum(row.shown_tokens for row in rows):,} tokens{every_by}"
+    )
     for row in rows if every else rows[:_MOST_ROWS]:
-        by = f"covered by {row.covered_by}" if row.covered_by and not every_by else ""
+        by = f"covered by {Address(row.covered_by)}" if row.covered_by and not every_by else ""
         state = paint(pad(row.state, 8), state_colour(row.state))
-        write(f"{Address(row.version)!s:>7}  {state}  {row.tokens:>7,}  {_fitted(row.path, by, 28)}")
+        write(f"{Address(row.version)!s:>7}  {state}  {row.shown_tokens:>7,}  {_fitted(row.path, by, 28)}")
     _rest(rows, every=every)
 
 
@@ -175,7 +177,7 @@ def _fitted(path: str, more: str, used: int) -> str:
 
 def _print_prefix(prefix: Prefix, tokens: int) -> None:
     share = f"{prefix.common_bytes:,} of {prefix.before_bytes:,} bytes, {prefix.common_tokens:,} of {tokens:,} tokens"
-    _heading(f"{prefix.form} prefix: the same for {share}")
+    _heading(f"{prefix.wire} prefix: the same for {share}")
     colour = typer.colors.GREEN if prefix.intact else typer.colors.RED
     write(paint(f"  {prefix.cause.text}", colour))
     first = prefix.first_difference

@@ -55,7 +55,7 @@ MEANINGS: Final = {
 
 _NO_INTEGER: Final = "Input should be a valid integer, unable to parse string as an integer"
 _TYPED: Final = {
-    "text": "TEXT",
+    "query": "WORDS",
     "path_glob": "--path",
     "error": "--error-text",
     "types": "--type",

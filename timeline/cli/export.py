@@ -94,11 +94,13 @@ def _check(conversation: str | None, shape: Shape) -> None:
     if conversation is None and not is_log:
         raise UsageProblem("--all writes logs (--format jsonl). For any other format name one conversation.")
     if (shape.window or shape.limit is not None) and shape.format == "atif" and not shape.wire:
-        raise UsageProblem("A trajectory is always whole. Leave --window and --limit out.")
+        raise UsageProblem("A trajectory is always whole. Leave --window and --characters out.")
     if shape.window and is_log:
         raise UsageProblem("A log is always whole, so --window needs --wire or --format markdown. Add one of them.")
     if shape.limit is not None and (is_log or shape.wire):
-        raise UsageProblem("--limit cuts the blocks of a transcript. Add --format markdown, or leave --limit out.")
+        raise UsageProblem(
+            "--characters cuts the blocks of a transcript. Add --format markdown, or leave --characters out."
+        )
 
 
 @contextmanager

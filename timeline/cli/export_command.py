@@ -59,7 +59,7 @@ Window: TypeAlias = Annotated[
     bool, typer.Option("--window", help="Only what the model would see now (with markdown or --wire).")
 ]
 Limit: TypeAlias = Annotated[
-    int | None, typer.Option("--limit", min=1, metavar="N", help="Cut each block to N characters (with markdown).")
+    int | None, typer.Option("--characters", min=1, metavar="N", help="Cut each block to N characters (with markdown).")
 ]
 Output: TypeAlias = Annotated[
     Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to this file, not standard output.")

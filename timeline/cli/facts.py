@@ -14,6 +14,7 @@ from timeline.cli.database import changing
 from timeline.cli.exits import UsageProblem
 from timeline.cli.output import paint, say, write, write_rows
 from timeline.cli.questions import moment
+from timeline.events.addresses import Address
 from timeline.facts.full_record import MOST, full_record
 from timeline.queries import FACT_KINDS
 
@@ -37,7 +38,7 @@ class Wanted:
     subject: str | None = None
     glob: str | None = None
     tool: str | None = None
-    status: int | None = None
+    exit_status: int | None = None
     failed: bool | None = None
     since: str | None = None
     until: str | None = None
@@ -47,7 +48,7 @@ class Wanted:
     @property
     def conditions(self) -> dict[str, Any]:
         """The conditions besides the conversations, as typed."""
-        names = ("subject", "glob", "tool", "status", "failed", "since", "until", "covered", "query")
+        names = ("subject", "glob", "tool", "exit_status", "failed", "since", "until", "covered", "query")
         given = {name: getattr(self, name) for name in names}
         return {name: value for name, value in given.items() if value is not None} | (
             {"kind": self.kinds} if self.kinds else {}
@@ -116,7 +117,7 @@ def _print_facts(rows: Collection[FactRow], *, one: bool) -> None:
 
 
 def _outcome(row: FactRow) -> str:
-    status = "" if row.status is None else f"exit {row.status}"
+    status = "" if row.exit_status is None else f"exit {row.exit_status}"
     return " ".join(word for word in ("failed" if row.failed else "", status) if word) or "-"
 
 
@@ -147,24 +148,24 @@ async def records(conversations: Sequence[str], db: str, *, as_json: bool) -> No
 def _record_row(conversation: str, record: FactRecord) -> FactRecordRow:
     return {
         "conversation": conversation,
-        "open_failures": [_entry(entry) for entry in record.open_failures],
-        "errors": [_entry(entry) for entry in record.errors],
-        "done": {kind: [_entry(entry) for entry in entries] for kind, entries in record.done.items()},
+        "open_failures": [_entry(conversation, entry) for entry in record.open_failures],
+        "errors": [_entry(conversation, entry) for entry in record.errors],
+        "done": {kind: [_entry(conversation, entry) for entry in entries] for kind, entries in record.done.items()},
         "counts": {str(kind): count for kind, count in record.counts.items()},
     }
 
 
-def _entry(entry: FactEntry) -> dict[str, Any]:
+def _entry(conversation: str, entry: FactEntry) -> dict[str, Any]:
     return {
         "subject": entry.subject,
         "tool": entry.tool,
         "times": entry.times,
-        "status": entry.status,
+        "exit_status": entry.exit_status,
         "failed": entry.failed,
         "at": instant_text(entry.at),
         "path": entry.path,
-        "address": f"@{entry.last}",
-        "first": f"@{entry.first}",
+        "address": str(Address(entry.last, conversation)),
+        "first_address": str(Address(entry.first, conversation)),
         "detail": entry.detail,
     }
 
@@ -173,8 +174,12 @@ async def reach(db: str, *, as_json: bool) -> None:
     """Print how far the index of facts reaches, after bringing nothing up to date."""
     async with changing(db) as store:
         found = await store.fact_reach()
-    row: ReachRow = {"position": found.position, "head": found.head, "form": found.form}
+    row: ReachRow = {
+        "position": found.position,
+        "newest_position": found.newest_position,
+        "rules": found.rules,
+    }
     if as_json:
         output.write_json(row)
         return
-    write(f"Facts are indexed up to event {found.position:,} of {found.head:,}; a query indexes the rest.")
+    write(f"Facts are indexed up to event {found.position:,} of {found.newest_position:,}; a query indexes the rest.")

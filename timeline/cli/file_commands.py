@@ -65,7 +65,7 @@ def doctor(*, db: Db = DEFAULT_DATABASE, as_json: AsJson = False) -> int:
 
 def copy(
     ids: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID]...", help="Only these conversations; all of them, unless given.")
+        list[str] | None, typer.Argument(metavar="ID", help="Only these conversations; all of them, unless given.")
     ] = None,
     *,
     source: Annotated[str, typer.Option("--from", metavar="PATH_OR_URL", help="The store to read.")],

@@ -41,17 +41,17 @@ async def migrate(db: str, partitions: int | None, *, as_json: bool) -> None:
     row = await _on_server(db, partitions) if is_server(db) else await _on_file(db, partitions)
     if as_json:
         output.write_json(row)
-    elif row["before"] == row["schema"]:
+    elif row["before_schema"] == row["schema"]:
         say(f"{row['store']}: the schema is up to date ({row['schema']})")
-    elif row["before"] == 0:
+    elif row["before_schema"] == 0:
         say(f"{row['store']}: made the tables of a new store, schema {row['schema']}")
     else:
-        say(f"{row['store']}: brought from schema {row['before']} to {row['schema']}")
+        say(f"{row['store']}: brought from schema {row['before_schema']} to {row['schema']}")
 
 
 async def _on_server(db: str, partitions: int | None) -> MigratedRow:
     done = await _migrating().bring_up_to_date(db, partitions=partitions)
-    return {"store": done.where, "before": done.before, "schema": done.schema, "partitions": done.partitions}
+    return {"store": done.where, "before_schema": done.before, "schema": done.schema, "partitions": done.partitions}
 
 
 async def _on_file(db: str, partitions: int | None) -> MigratedRow:
@@ -61,7 +61,7 @@ async def _on_file(db: str, partitions: int | None) -> MigratedRow:
     before = await schema_of(file_of(db))
     async with open_store(db):
         pass
-    return {"store": db, "before": before, "schema": await schema_of(file_of(db)), "partitions": 0}
+    return {"store": db, "before_schema": before, "schema": await schema_of(file_of(db)), "partitions": 0}
 
 
 def _migrating() -> ModuleType:

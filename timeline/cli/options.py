@@ -33,7 +33,7 @@ LookedAt: TypeAlias = Annotated[
 BlockName: TypeAlias = Annotated[
     str | None,
     typer.Argument(
-        metavar="[PATH_OR_ADDRESS]",
+        metavar="PATH_OR_ADDRESS",
         help="A block's path, or its address such as @152; not needed where ID is an address with its conversation.",
     ),
 ]
@@ -62,10 +62,6 @@ OneConversation: TypeAlias = Annotated[
         metavar="ID", help="Only in this conversation.", autocompletion=complete_conversation, show_default=False
     ),
 ]
-EarlierConversation: TypeAlias = Annotated[
-    str | None, typer.Option("--conversation", hidden=True, autocompletion=complete_conversation)
-]
-"""How `search` and `digests` took the id before it was an argument, as it is of every other command."""
 Since: TypeAlias = Annotated[
     str | None, typer.Option("--since", metavar="TIME", help="Only from this time on, such as 2026-01-31T12:00:00Z.")
 ]

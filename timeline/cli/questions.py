@@ -143,7 +143,7 @@ def _print_digest(row: DigestRow, digest: dict[str, Any]) -> None:
     ranges = ", ".join(f"{first}-{last}" for first, last in row.covers["ranges"])
     heading = with_duration(f"compaction {row.compaction_number}, {row.at[:16]}", row.duration)
     say(paint(row.address, bold=True) + f"  {heading}{_undone(row)}")
-    write(f"  {row.summary} covers versions {ranges}")
+    write(f"  {row.path} covers versions {ranges}")
     if row.unsaid:
         write(f"  unsaid of what was asked in {listed_addresses(row.unsaid)}")
     _list("given", (a["path"] for a in digest.get("artifacts", ())))

@@ -118,8 +118,8 @@ def _row(report: ScavengeReport, *, dry_run: bool) -> ScavengeRow:
         "payload_bytes": report.size,
         "values": report.values,
         "value_bytes": report.value_size,
-        "file_bytes_before": report.before,
-        "file_bytes_after": report.after,
+        "before_bytes": report.before,
+        "after_bytes": report.after,
         "conversations": [_scavenged_row(found) for found in report.conversations],
     }
 

@@ -27,6 +27,8 @@
 | `migrate --json` | one `MigratedRow` |
 | `doctor --json` | one `DoctorRow` |
 | `watch --json` | an event a line, as `timeline.inspector.stream` sends it, in camelCase |
+| `usage --json` | one `answers.total_usage.TotalUsage`: a row each of the conversation and its subagents, and the sum |
+| `lab --json` | one `LabTable`; with `--validate` the predicted and the recorded cache use of each recording |
 | `read --json` | the block's `dump()`, and its `address` (`cards@152`) |
 | `digests --json` | a list of `answers.digests.DigestRow` |
 | `facts --json` | a list of `answers.facts.FactRow`; `--record`: `FactRecordRow`s; `--reach`: one `ReachRow` |
@@ -118,7 +120,7 @@ class ScavengedRow(TypedDict):
 class ScavengeRow(TypedDict):
     """What was removed or, in a dry run, would be. ``done`` is False where a budget ended first.
 
-    Both figures of the file are 0 where it was not rewritten.
+    ``before_bytes`` and ``after_bytes`` are the file's sizes, and 0 where it was not rewritten.
     """
 
     dry_run: bool
@@ -127,8 +129,8 @@ class ScavengeRow(TypedDict):
     payload_bytes: int
     values: int
     value_bytes: int
-    file_bytes_before: int
-    file_bytes_after: int
+    before_bytes: int
+    after_bytes: int
     conversations: list[ScavengedRow]
 
 
@@ -165,7 +167,7 @@ RestoreRow = TypedDict(
         "file": str,
         "conversations": int,
         "events": int,
-        "events_before": int | None,
+        "before_events": int | None,
         "problem": str | None,
         "loses": list[LostRow],
         "kept": list[str],
@@ -174,7 +176,7 @@ RestoreRow = TypedDict(
 )
 """What a restore does, or did.
 
-``events_before`` is None where the database was missing or did not read, and ``problem`` then says why; ``kept`` are
+``before_events`` is None where the database was missing or did not read, and ``problem`` then says why; ``kept`` are
 the names that the replaced files have now.
 """
 
@@ -204,7 +206,7 @@ class MigratedRow(TypedDict):
     """A store's schema before (0: there was none) and now, and over how many tables its events are spread (0: one)."""
 
     store: str
-    before: int
+    before_schema: int
     schema: int
     partitions: int
 
@@ -216,7 +218,7 @@ class FreedRow(TypedDict):
     window_90_days_idle: int
 
 
-class FindingRow(TypedDict):
+class RemarkRow(TypedDict):
     """What is to be mended (``warning``) or good to know (``note``)."""
 
     code: str
@@ -241,7 +243,7 @@ class DoctorRow(TypedDict):
     events: int
     sizes: dict[str, int]
     would_free: FreedRow | None
-    findings: list[FindingRow]
+    remarks: list[RemarkRow]
 
 
 class SimulatedRow(TypedDict):
@@ -290,8 +292,9 @@ class CompactedRow(TypedDict):
     ``duration`` is how many seconds the newest compaction took, or None where none was made or measured.
     """
 
-    id: str
+    conversation: str
     version: int
+    decision: Literal["compact"]
     decisions: list[dict[str, Any]]
     duration: float | None
 
@@ -299,26 +302,27 @@ class CompactedRow(TypedDict):
 class UndoneRow(TypedDict):
     """The compactions that `undo` took back, newest first; afterwards the conversation's version and window size."""
 
-    id: str
+    conversation: str
     version: int
+    decision: Literal["undo"]
     reverted: list[int]
-    tokens_before: int
-    tokens: int
+    before_tokens: int
+    after_tokens: int
 
 
 class ForkedRow(TypedDict):
-    """A fork: its id, its parent, the last shared version, and its own version."""
+    """A fork: its id and version, and the last version that it shares (``base``)."""
 
-    id: str
-    parent: str
-    at: int
+    conversation: str
     version: int
+    decision: Literal["fork"]
+    base: int
 
 
 class DecidedRow(TypedDict):
     """A decision by hand, the version afterwards, and the changed blocks (`answers.listed.DecidedBlock`)."""
 
-    id: str
+    conversation: str
     version: int
     decision: str
     blocks: list[dict[str, Any]]
@@ -327,8 +331,8 @@ class DecidedRow(TypedDict):
 class FactRecordRow(TypedDict):
     """The merged record of a conversation: an entry for each subject and outcome, by kind where it succeeded.
 
-    Each entry has ``subject``, ``tool``, ``times``, ``status``, ``failed``, ``at``, ``path`` and ``address`` of the
-    newest block, the address of the ``first`` one, and ``detail``. ``counts`` are the numbers of different subjects.
+    Each entry has ``subject``, ``tool``, ``times``, ``exit_status``, ``failed``, ``at``, ``path`` and ``address`` of
+    the newest block, the ``first_address``, and ``detail``. ``counts`` are the numbers of different subjects.
     """
 
     conversation: str
@@ -339,11 +343,14 @@ class FactRecordRow(TypedDict):
 
 
 class ReachRow(TypedDict):
-    """How far the index of URLs, identifiers and requests reaches: up to event ``position`` of those up to ``head``."""
+    """How far the index of facts reaches: up to the event of ``position``, of those up to ``newest_position``.
+
+    ``rules`` is the number of the rules that the facts were made by.
+    """
 
     position: int
-    head: int
-    form: int
+    newest_position: int
+    rules: int
 
 
 class LabTable(TypedDict):

@@ -232,7 +232,7 @@ def _print_steps(steps: Sequence[dict[str, Any]]) -> None:
                 step["reason"].replace("_", " "),
                 step["before_tokens"],
                 step["after_tokens"],
-                ", ".join(f"{first}-{last}" for first, last in step["covers"]),
+                ", ".join(f"{first}-{last}" for first, last in step["covers"]["ranges"]),
                 step["split_turn_id"] or "-",
                 step["carried"],
             )
@@ -278,5 +278,5 @@ def _print_next(main: dict[str, Any], db: str) -> None:
     write()
     write(paint("Next:", bold=True) + f"  timeline render {id_}{db_option(db)}")
     if main["steps"]:
-        write(f"       timeline read {id_} {quote(main['steps'][-1]['summary'])}{db_option(db)}")
+        write(f"       timeline read {id_} {quote(main['steps'][-1]['summary_path'])}{db_option(db)}")
     write(f"       timeline verify {id_}{db_option(db)}")

@@ -46,10 +46,14 @@ async def why_block(conversation: str, name: str, db: str, *, at: int | None, ca
 def _print(because: Why, db: str) -> None:
     named = f"{because.address}  {because.path}".rstrip()
     say(paint(because.conversation, bold=True) + f"  {named}" + (f"  ({because.type})" if because.type else ""))
-    asked = f"call {because.call}, version {because.at}" if because.call is not None else f"version {because.at}"
+    asked = (
+        f"call {because.call}, version {because.at_version}"
+        if because.call is not None
+        else f"version {because.at_version}"
+    )
     since = ""
-    if because.since is not None and because.since_at is not None:
-        since = f", since version {because.since}, {instant_text(because.since_at)[:19]}"
+    if because.since_version is not None and because.since_at is not None:
+        since = f", since version {because.since_version}, {instant_text(because.since_at)[:19]}"
     state = because.state.replace("_", " ")
     write(f"{paint(state, state_colour(because.state))} at {asked}{since}")
     say(f"because   {because.in_words}", hang=10)

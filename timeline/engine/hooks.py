@@ -76,7 +76,7 @@ class CompactionHooks:
         session = {
             "source": "compact",
             "conversation": self.log.fold.conversation,
-            "summary": done.block.path,
+            "summary_path": done.block.path,
             "compaction_number": done.round,
             **sizes,
         }
@@ -100,7 +100,7 @@ class CompactionHooks:
             **self._sizes(),
             "compacted_tokens": done.compacted_tokens,
         }
-        detail |= {"messages": done.messages, "summary": done.block.path}
+        detail |= {"messages": done.messages, "summary_path": done.block.path}
         if done.split_turn_id is not None:
             detail["split_turn_id"] = done.split_turn_id
         if boundary is not None:

@@ -62,6 +62,6 @@ def entry_line(entry: FactEntry) -> str:
     if entry.failed and entry.kind not in {"command", "error"}:
         subject = f"{entry.tool} {subject}"
     times = f" x{entry.times}" if entry.times > 1 else ""
-    ended = f" (exit {entry.status})" if entry.status is not None else ""
+    ended = f" (exit {entry.exit_status})" if entry.exit_status is not None else ""
     detail = f": {entry.detail}" if entry.detail and entry.kind not in _NAMED else ""
     return f"{subject}{times}{ended}{detail} (@{entry.last})"

@@ -23,7 +23,7 @@ class Fact(NamedTuple):
         version: version of the event that appended that block.
         at: time of the work, in UTC: of the result, or of the block that names something.
         tool: name of the tool; of a URL or an identifier that of the call that names it, empty if no call does.
-        status: exit status; None where it is unknown.
+        exit_status: of a command; None where it is unknown.
         failed: whether it failed. A failed write wrote nothing.
         detail: first words of what a failure said; hits of a search, where the output shows their number; of what a
             user's prompt names ``prompt``; of a request how it asks, see `timeline.facts.requests.Manner`.
@@ -35,6 +35,6 @@ class Fact(NamedTuple):
     version: int
     at: datetime
     tool: str = ""
-    status: int | None = None
+    exit_status: int | None = None
     failed: bool = False
     detail: str = ""

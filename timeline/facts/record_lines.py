@@ -286,7 +286,7 @@ def _hits(entry: FactEntry) -> str:
 
 
 def _ended(entry: FactEntry) -> str:
-    return f" (exit {entry.status})" if entry.status is not None else ""
+    return f" (exit {entry.exit_status})" if entry.exit_status is not None else ""
 
 
 def _failure(entry: FactEntry) -> str:

@@ -22,11 +22,11 @@ class AskedNothing(Frozen):
 
 
 class AskedConversations(Frozen):
-    """``query`` is a part of the id or the title; ``after`` is the ``next`` of the page before."""
+    """``query`` is a part of the id or the title; ``cursor`` is the ``next_cursor`` of the page before."""
 
     query: Words = ""
     limit: Annotated[int, Field(ge=1, le=200)] = 50
-    after: Annotated[str, Field(max_length=4_000)] = ""
+    cursor: Annotated[str, Field(max_length=4_000)] = ""
 
 
 class AskedConversation(Frozen):
@@ -66,7 +66,7 @@ class AskedCalls(AskedConversation):
 class AskedCall(AskedConversation):
     """A model call by its number."""
 
-    n: Number
+    number: Number
 
 
 class AskedContext(AskedCall):
@@ -124,10 +124,10 @@ class AskedDifference(AskedConversation):
 
 
 class AskedWhatIf(AskedConversation):
-    """A policy by its name, and the limit; both as in the log unless given."""
+    """A policy by its name, and its limit; both as in the log unless given."""
 
     policy: Annotated[str, Field(max_length=100)] = ""
-    limit: Annotated[int, Field(ge=1, le=100_000_000)] | None = None
+    max_tokens: Annotated[int, Field(ge=1, le=100_000_000)] | None = None
 
 
 class AskedLab(AskedConversation):
@@ -160,7 +160,7 @@ class AskedFile(AskedConversation):
     the findings of ``keep`` (comma between their names).
     """
 
-    form: Literal["html", "jsonl", "atif", "bundle"] = "html"
+    format: Literal["html", "jsonl", "atif", "bundle"] = "html"
     mode: Literal["full", "chat"] = "full"
     contexts: Literal["all", "last", "none"] = "last"
     redact: bool = False
@@ -175,7 +175,7 @@ class AskedFile(AskedConversation):
 class AskedReview(AskedConversation):
     """What would be taken out of a file that is to be shared."""
 
-    form: Literal["html", "bundle"] = "bundle"
+    format: Literal["html", "bundle"] = "bundle"
     mode: Literal["full", "chat"] = "full"
     contexts: Literal["all", "last", "none"] = "last"
 
@@ -199,7 +199,7 @@ class AskedFacts(Frozen):
     kind: FactKind | None = None
     subject: Annotated[str, Field(min_length=1, max_length=1_000)] | None = None
     tool: Name | None = None
-    status: Annotated[int, Field(ge=-(2**31), le=2**31 - 1)] | None = None
+    exit_status: Annotated[int, Field(ge=-(2**31), le=2**31 - 1)] | None = None
     failed: bool | None = None
     covered: bool | None = None
     since: Annotated[str, Field(max_length=40)] | None = None
@@ -208,13 +208,13 @@ class AskedFacts(Frozen):
 
 
 class AskedDigests(Frozen):
-    """Filters of compactions, as `timeline digests` takes them; ``file`` is a glob of whole paths."""
+    """Filters of compactions, as `timeline digests` takes them; ``path`` is a glob of whole paths."""
 
     conversation: Name | None = None
-    file: Annotated[str, Field(min_length=1, max_length=1_000)] | None = None
+    path: Annotated[str, Field(min_length=1, max_length=1_000)] | None = None
     tool: Name | None = None
     command: Annotated[str, Field(min_length=1, max_length=1_000)] | None = None
-    error: Annotated[str, Field(min_length=1, max_length=1_000)] | None = None
+    error_text: Annotated[str, Field(min_length=1, max_length=1_000)] | None = None
     failed: bool = False
     reverted: bool = False
     since: Annotated[str, Field(max_length=40)] | None = None

@@ -66,11 +66,11 @@ async def list_rows(reader: Reader, asked: AskedRows) -> LogRows:
     rows = [_row(event, states, reasons, alone) for event in events]
     return LogRows(
         conversation=id_,
-        at=at,
+        at_version=at,
         version=info.version,
         first_version=info.first_version,
         rows=tuple(rows),
-        next=rows[-1].version if more else None,
+        next_after=rows[-1].version if more else None,
     )
 
 
@@ -174,8 +174,8 @@ async def show_block(reader: Reader, asked: AskedBlock) -> BlockText:
         type=block.type,
         text=piece,
         offset=asked.offset,
-        length=len(text),
-        next=end if piece and end < len(text) else None,
+        characters=len(text),
+        next_offset=end if piece and end < len(text) else None,
         block=fields,
         left_out=left_out,
         partner=str(Address(partner)) if partner else None,
@@ -211,8 +211,8 @@ async def _list_of_names(store: EventStore, asked: AskedBlock) -> BlockText | No
         type=block.type,
         text=piece,
         offset=asked.offset,
-        length=len(block.text),
-        next=end if piece and end < len(block.text) else None,
+        characters=len(block.text),
+        next_offset=end if piece and end < len(block.text) else None,
         block={},
         left_out={},
         list_of=wanted[0],

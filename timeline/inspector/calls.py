@@ -46,13 +46,13 @@ async def list_calls(reader: Reader, asked: AskedCalls) -> Calls:
         calls=tuple(row for row, _ in page),
         costs=tuple(cost_of(row.model, row.usage, reader.prices) for row, _ in page),
         cache=tuple(use for _, use in page),
-        next=page[-1][0].n if len(rows) > len(page) else None,
+        next_after=page[-1][0].number if len(rows) > len(page) else None,
     )
 
 
 async def show_call(reader: Reader, asked: AskedCall) -> Call:
     """Return a model call without its body: what came back, what was decided before it, and what broke the cache."""
-    call = await reader.call(asked.id, asked.n)
+    call = await reader.call(asked.id, asked.number)
     dumped = {key: value for key, value in call.dump().items() if key != "request"}
     dumped["reply"] = [_short(block) for block in dumped["reply"]]
     verdict, words = _verdict(call)
@@ -84,7 +84,7 @@ def _verdict(call: AuditedCall) -> tuple[str, str]:
     """Return whether the body that was built again is the one that was sent, in a word and in words."""
     if call.text is None:
         reason = call.unproved or "request"
-        return reason, str(CallUnavailable(call.n, reason))
+        return reason, str(CallUnavailable(call.number, reason))
     if call.body == "framework":
         return _SAME, "The framework sent a body of its own; this is ours beside it, with the hash that was recorded."
     return _SAME, "Built again from the log: the sha256 is that of the body that was sent."
@@ -93,19 +93,19 @@ def _verdict(call: AuditedCall) -> tuple[str, str]:
 async def show_context(reader: Reader, asked: AskedContext) -> CallContext:
     """Return the context of a call: every block with its state and rule, and the request in a wire format."""
     wire = _wire(asked.wire)
-    context = await context_of(reader.store, asked.id, asked.n)
-    call = await reader.call(asked.id, asked.n)
+    context = await context_of(reader.store, asked.id, asked.number)
+    call = await reader.call(asked.id, asked.number)
     wire = wire or call.wire or "anthropic"
     body = call.request if wire == call.wire and call.request is not None else context.to_wire(wire)
     explanation, pieces = context.explanation.dump(), tuple(_pieces(body))
     sizes = {"blocks": len(explanation["blocks"]), "pieces": len(pieces)}
     return CallContext(
         conversation=asked.id,
-        n=asked.n,
+        number=asked.number,
         wire=wire,
         fingerprint=context.fingerprint,
         explanation={**explanation, "blocks": explanation["blocks"][-MOST_PIECES:]},
-        request=pieces[-MOST_PIECES:],
+        pieces=pieces[-MOST_PIECES:],
         left_out={name: size - MOST_PIECES for name, size in sizes.items() if size > MOST_PIECES},
     )
 
@@ -137,9 +137,9 @@ def _piece(place: str, role: Any, value: Any) -> ContextPiece:
 async def show_body(reader: Reader, asked: AskedBody) -> Body:
     """Return a piece of the body of a call as it was sent, or of the same context in another wire format."""
     wire = _wire(asked.wire)
-    call = await reader.call(asked.id, asked.n)
+    call = await reader.call(asked.id, asked.number)
     if wire and wire != call.wire:
-        context = await context_of(reader.store, asked.id, asked.n)
+        context = await context_of(reader.store, asked.id, asked.number)
         text, sha256, verdict = compact_json(context.to_wire(wire)), "", "another_wire"
     else:
         text, sha256, verdict = call.proved(), call.sha256, _SAME
@@ -147,12 +147,12 @@ async def show_body(reader: Reader, asked: AskedBody) -> Body:
     end = asked.offset + len(piece)
     return Body(
         conversation=asked.id,
-        n=asked.n,
+        number=asked.number,
         wire=wire or call.wire,
         sha256=sha256,
         verdict=verdict,
         text=piece,
         offset=asked.offset,
-        length=len(text),
-        next=end if piece and end < len(text) else None,
+        characters=len(text),
+        next_offset=end if piece and end < len(text) else None,
     )

@@ -22,17 +22,17 @@ async def show_chart(reader: Reader, asked: AskedChart) -> Chart:
     """
     info = await reader.store.info(asked.id)
     plot = await reader.plots.of(info, asked.wait)
-    first = bisect_right(plot.points, asked.after, key=lambda point: point.n)
+    first = bisect_right(plot.points, asked.after, key=lambda point: point.number)
     page = plot.points[first : first + asked.limit]
     more = first + len(page) < len(plot.points) or plot.fold.version < info.version
-    last = page[-1].n if page else asked.after
+    last = page[-1].number if page else asked.after
     return Chart(
         conversation=asked.id,
         points=tuple(page),
         marks=tuple(plot.marks[-MOST_MARKS:]),
         marks_left_out=max(0, len(plot.marks) - MOST_MARKS),
-        turns=tuple(plot.turns[-MOST_MARKS:]),
-        read=plot.fold.version,
+        turn_versions=tuple(plot.turns[-MOST_MARKS:]),
+        read_until=plot.fold.version,
         version=info.version,
-        next=last if more else None,
+        next_after=last if more else None,
     )

@@ -88,7 +88,7 @@ def compaction_card(
         turn_prefix=made.parts.turn_prefix[:MOST_CHARACTERS],
         digest=made.digest.dump(),
         chain=_chain(rows, version),
-        next=versions[place + 1] if place + 1 < len(versions) else None,
+        next_version=versions[place + 1] if place + 1 < len(versions) else None,
         failures=tuple(one for one in failures if since < one.version < version),
         written_by=made.written_by.model_dump(mode="json"),
     )
@@ -184,7 +184,7 @@ def compaction_row(
     ranges, by = made.covers.ranges, made.written_by
     saved = None if not made.before_tokens else round(1 - made.after_tokens / made.before_tokens, 4)
     return CompactionRow(
-        number=made.round,
+        compaction_number=made.round,
         version=version,
         at=at,
         address=str(Address(version)),
@@ -193,12 +193,12 @@ def compaction_row(
         source=made.source,
         before_tokens=made.before_tokens,
         after_tokens=made.after_tokens,
-        saved=saved,
+        saved_share=saved,
         cut=ranges[-1][1] + 1 if ranges else None,
         split_turn_id=made.split_turn_id,
         covers=made.covers.model_dump(mode="json"),
-        first_turn=turns.get(ranges[0][0]) if ranges else None,
-        last_turn=turns.get(ranges[-1][1]) if ranges else None,
+        first_turn_id=turns.get(ranges[0][0]) if ranges else None,
+        last_turn_id=turns.get(ranges[-1][1]) if ranges else None,
         covered_blocks=made.covered_blocks,
         covered_tokens=made.covered_tokens,
         carried=made.carried[-MOST_LISTED:],

@@ -35,12 +35,12 @@ _BETWEEN: Final = " "
 
 async def list_conversations(reader: Reader, asked: AskedConversations) -> Conversations:
     """List conversations, the one that changed last first."""
-    after, words = _parsed(asked.after) if asked.after else None, asked.query.casefold()
+    after, words = _parsed(asked.cursor) if asked.cursor else None, asked.query.casefold()
     behind, total = await (_with(words, reader, after, asked.limit) if words else _all(reader, after, asked.limit))
     page = behind[: asked.limit]
     rows = [await _row(reader, info) for info in page]
     more = len(behind) > len(page)
-    return Conversations(conversations=tuple(rows), total=total, next=_written(page[-1]) if more else None)
+    return Conversations(conversations=tuple(rows), total=total, next_cursor=_written(page[-1]) if more else None)
 
 
 async def _all(reader: Reader, after: _Place | None, most: int) -> tuple[list[ConversationInfo], int]:
@@ -77,12 +77,12 @@ def _written(info: ConversationInfo) -> str:
     return _BETWEEN.join((instant_text(info.updated_at), info.id))
 
 
-def _parsed(after: str) -> _Place:
-    at, between, id_ = after.partition(_BETWEEN)
+def _parsed(cursor: str) -> _Place:
+    at, between, id_ = cursor.partition(_BETWEEN)
     with suppress(ValueError):
         if between:
             return parse_instant(at), id_
-    raise InvalidFilter("after", f"{after!r} is no place in the list. Pass the `next` of the answer before")
+    raise InvalidFilter("cursor", f"{cursor!r} is no place in the list. Pass the `next_cursor` of the answer before")
 
 
 def conversation_row(info: ConversationInfo, tally: Tally) -> ConversationRow:
@@ -134,14 +134,14 @@ async def show_conversation(reader: Reader, asked: AskedConversation) -> Convers
         conversation=row,
         policy=None if policy is None else policy.model_dump(mode="json"),
         model=tally.model,
-        warnings=tuple(_warnings(info, row, tally)),
+        remarks=tuple(_remarks(info, row, tally)),
         newest_call=call_row(calls[-1], len(decided[-1])) if calls else None,
         newest_call_cost=cost_of(calls[-1].called.model, calls[-1].called.usage, reader.prices) if calls else None,
         newest_compaction=newest,
     )
 
 
-def _warnings(info: ConversationInfo, row: ConversationRow, tally: Tally) -> Iterator[Remark]:
+def _remarks(info: ConversationInfo, row: ConversationRow, tally: Tally) -> Iterator[Remark]:
     """Yield what is wrong or unusual, the worst first."""
     if tally.failed is not None:
         version, error = tally.failed

@@ -22,7 +22,7 @@ _MOST: Final = 500
 async def show_about(reader: Reader, asked: AskedNothing) -> About:
     """Return which library answers, and which decisions it takes here."""
     del asked
-    return About(name="timeline-engine", version=timeline.__version__, decisions=tuple(sorted(reader.allow)))
+    return About(name="timeline-engine", library_version=timeline.__version__, decisions=tuple(sorted(reader.allow)))
 
 
 async def decide(reader: Reader, conversation: str, asked: AskedDecision) -> Decided:
@@ -101,7 +101,7 @@ def _decided(asked: AskedDecision, before: Window, behind: _Behind) -> Decided:
         reverted=tuple(behind.reverted),
         dry_run=asked.dry_run,
         gone=len(known.keys() - there),
-        tokens_before=before.tokens,
-        tokens=after.tokens,
+        before_tokens=before.tokens,
+        after_tokens=after.tokens,
         base=behind.base,
     )

@@ -32,15 +32,15 @@ async def download(reader: Reader, asked: AskedFile) -> Response:
     A ``bundle`` is what a fault is reported with. Redacted content is in none of them.
     """
     version = (await reader.store.info(asked.id)).version
-    name = f"{plain_name(asked.id)}-v{version}.{_ENDINGS[asked.form]}"
+    name = f"{plain_name(asked.id)}-v{version}.{_ENDINGS[asked.format]}"
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
-    if asked.form == "html":
+    if asked.format == "html":
         text, _ = await one_file(reader.store, asked.id, Wish(asked.mode, asked.contexts, asked.redact, asked.kept))
         return Response(text, media_type="text/html; charset=utf-8", headers=headers)
-    if asked.form == "bundle":
+    if asked.format == "bundle":
         packed = await bundle(reader.store, asked.id, asked.kept)
         return Response(packed.data, media_type="application/zip", headers=headers)
-    if asked.form == "atif":
+    if asked.format == "atif":
         made = await trajectory(reader.store, asked.id, library=timeline.__version__)
         return Response(json.dumps(made, ensure_ascii=False), media_type="application/json", headers=headers)
     return StreamingResponse(_lines(reader, asked.id), media_type="application/jsonl", headers=headers)

@@ -50,13 +50,10 @@ def _parent(info: ConversationInfo) -> str:
 
 
 def _relative(info: ConversationInfo) -> Relative:
-    link = info.parent
     return Relative(
         id=info.id,
         title=info.title,
-        parent=None if link is None else link.conversation,
-        relation=None if link is None else link.relation,
-        at=None if link is None else link.version,
+        parent=None if info.parent is None else info.parent.model_dump(mode="json"),
         base=info.base,
         version=info.version,
         created_at=instant_text(info.created_at),

@@ -58,7 +58,7 @@ def _use(
     bare = cost_of(call.called.model, _unread(used), prices)
     saved = None if cost is None or bare is None else round(bare - cost, 6)
     if before is None:
-        return CacheUse(idle=None, left=0, lost=0, cause=None, extra=0.0, saved=saved)
+        return CacheUse(idle_seconds=None, left_tokens=0, lost_tokens=0, cause=None, extra_cost=0.0, saved_cost=saved)
     idle = _idle(before, call)
     left = _left(before.called.usage, price)
     expected = min(left, used.sent_tokens)
@@ -68,7 +68,14 @@ def _use(
     held = None if not lost else cost_of(call.called.model, _with_read(used, lost), prices)
     cause = _cause(before, call, decisions, idle, price) if lost else None
     extra = None if cost is None else 0.0 if held is None else round(cost - held, 6)
-    return CacheUse(idle=round(idle, 3), left=left, lost=lost, cause=cause, extra=extra, saved=saved)
+    return CacheUse(
+        idle_seconds=round(idle, 3),
+        left_tokens=left,
+        lost_tokens=lost,
+        cause=cause,
+        extra_cost=extra,
+        saved_cost=saved,
+    )
 
 
 def _idle(before: RecordedCall, call: RecordedCall) -> float:

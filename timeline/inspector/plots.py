@@ -144,21 +144,21 @@ class Plot:
         line = None if rendered is None else await self._line(source, rendered.policy)
         used = called.usage
         return ChartPoint(
-            n=self._calls,
+            number=self._calls,
             version=event.version,
             at=instant_text(event.at),
             context=called.answers,
-            tokens=used.sent_tokens,
-            cached=used.cache_read_tokens,
-            written=used.cache_write_5m_tokens + used.cache_write_1h_tokens,
-            output=used.output_tokens,
+            sent_tokens=used.sent_tokens,
+            cache_read_tokens=used.cache_read_tokens,
+            cache_write_tokens=used.cache_write_5m_tokens + used.cache_write_1h_tokens,
+            output_tokens=used.output_tokens,
             cost=cost_of(called.model, used, source.prices),
             total=None if rendered is None else rendered.total or rendered.tokens,
             limit=None if rendered is None else rendered.limit or (line[0] if line is not None else None),
             trigger=None if line is None else line[1],
             target=None if line is None else line[2],
             by_role={kind: tokens for kind, tokens in roles.items() if tokens},
-            error=called.finish_reason == "error" or bool(called.error),
+            failed=called.finish_reason == "error" or bool(called.error),
         )
 
     async def _line(self, source: Plots, hash_: str) -> tuple[int, int, int] | None:

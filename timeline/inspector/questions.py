@@ -36,9 +36,9 @@ async def list_digests(reader: Reader, asked: AskedDigests) -> Digests:
     filters = {
         **_span(asked),
         "tool": asked.tool,
-        "path_glob": asked.file,
+        "path_glob": asked.path,
         "command": asked.command,
-        "error": asked.error if asked.error is not None else asked.failed or None,
+        "error": asked.error_text if asked.error_text is not None else asked.failed or None,
         "reverted": asked.reverted,
     }
     rows = []
@@ -80,9 +80,9 @@ class _Places:
         covered_by = None if standing is None else states.covering(row.version)
         if covered_by is not None and id_ not in self._numbers:
             made = await compaction_rows(self._reader, id_)
-            self._numbers[id_] = {one.version: one.number for one in made}
+            self._numbers[id_] = {one.version: one.compaction_number for one in made}
         number = None if covered_by is None else self._numbers[id_].get(covered_by)
-        return FoundFact(**row.model_dump(), state=state, covered_by=covered_by, compaction=number)
+        return FoundFact(**row.model_dump(), state=state, covered_by=covered_by, compaction_number=number)
 
 
 def _span(asked: AskedSearch | AskedDigests | AskedFacts) -> dict[str, Any]:

@@ -18,9 +18,9 @@ async def review_file(reader: Reader, asked: AskedReview) -> Review:
     """List the credentials and home folders that would be taken out of a file."""
     store = reader.store
     version = (await store.info(asked.id)).version
-    if asked.form == "bundle":
+    if asked.format == "bundle":
         cleaner = await review_bundle(store, asked.id)
     else:
         carried = await collect(store, asked.id, Wish(asked.mode, asked.contexts, redact=True))
         cleaner = carried.cleaner or Cleaner()
-    return Review(conversation=asked.id, version=version, form=asked.form, findings=tuple(cleaner.taken))
+    return Review(conversation=asked.id, version=version, format=asked.format, findings=tuple(cleaner.taken))

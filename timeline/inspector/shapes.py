@@ -68,11 +68,11 @@ class ConversationRow(listed.ConversationRow):
 
 
 class Conversations(Frozen):
-    """A page of conversations, the one that changed last first; ``next`` is the ``after`` of the page behind it."""
+    """A page of conversations, the one that changed last first; ``next_cursor`` is the ``cursor`` of the next page."""
 
     conversations: tuple[ConversationRow, ...]
     total: int
-    next: str | None
+    next_cursor: str | None
 
 
 class Remark(Frozen):
@@ -88,12 +88,13 @@ class CompactionRow(Frozen):
     """A completed compaction, in the figures of its event.
 
     Attributes:
-        number: its number in the conversation, from 1; ``version`` is that of its event and of its summary.
+        compaction_number: its number in the conversation, from 1; ``version`` is that of its event and of its summary.
         address: the summary's address; ``path`` is its path.
         reason: why it ran; ``source`` is ``imported`` for one that another client made.
-        saved: the share of ``before_tokens`` that it freed.
+        saved_share: the share of ``before_tokens`` that it freed.
         cut: the first version that stayed behind it, and the turn that the cut split, if it did.
-        covers: ranges of versions and superseded summaries; ``first_turn`` and ``last_turn`` are their turns.
+        covers: ranges of versions and superseded summaries; ``first_turn_id`` and ``last_turn_id`` are
+            their turns.
         carried: versions inside the ranges that are still sent as they are.
         unsaid: versions of covered prompts of which something asked is left out, the newest of them; of both lists
             ``left_out`` says how many more there are.
@@ -103,7 +104,7 @@ class CompactionRow(Frozen):
         superseded_by: version of the compaction whose summary integrates this one.
     """
 
-    number: int
+    compaction_number: int
     version: int
     at: str
     address: str
@@ -112,12 +113,12 @@ class CompactionRow(Frozen):
     source: str
     before_tokens: int
     after_tokens: int
-    saved: float | None
+    saved_share: float | None
     cut: int | None
     split_turn_id: str | None
     covers: dict[str, Any]
-    first_turn: str | None
-    last_turn: str | None
+    first_turn_id: str | None
+    last_turn_id: str | None
     covered_blocks: int
     covered_tokens: int
     carried: tuple[int, ...]
@@ -152,7 +153,7 @@ class Conversation(Frozen):
     conversation: ConversationRow
     policy: dict[str, Any] | None
     model: str
-    warnings: tuple[Remark, ...]
+    remarks: tuple[Remark, ...]
     newest_call: CallRow | None
     newest_call_cost: float | None
     newest_compaction: CompactionRow | None
@@ -195,27 +196,27 @@ class LogRows(Frozen):
     """The events ``after < version <= until``, at most ``limit`` of them.
 
     Attributes:
-        at: the version whose states the rows have.
+        at_version: the version whose states the rows have.
         version: of the newest event of the conversation.
         first_version: all events from this version on are there.
         rows: a row each; a version without a row was scavenged.
-        next: the ``after`` of the rows behind these; None at the end.
+        next_after: the ``after`` of the rows behind these; None at the end.
     """
 
     conversation: str
-    at: int
+    at_version: int
     version: int
     first_version: int
     rows: tuple[LogRow, ...]
-    next: int | None
+    next_after: int | None
 
 
 class BlockText(Frozen):
     """A block, a piece of its text, and the rest of its stored form.
 
     Attributes:
-        text: the piece, from character ``offset`` on; ``length`` is that of the whole text.
-        next: offset of the piece behind it; None at the end.
+        text: the piece, from character ``offset`` on; ``characters`` are those of the whole text.
+        next_offset: offset of the piece behind it; None at the end.
         block: the block's other fields, without those that are too large: ``left_out`` names these with their size.
         partner: address of a call's result, or of the call that a result answers; None where a checksum was asked with.
         lists: of a summary the addresses of two lists of everything before it: of all paths, and of all other names.
@@ -231,8 +232,8 @@ class BlockText(Frozen):
     type: str
     text: str
     offset: int
-    length: int
-    next: int | None
+    characters: int
+    next_offset: int | None
     block: dict[str, Any]
     left_out: dict[str, int]
     partner: str | None = None
@@ -258,20 +259,20 @@ class CacheUse(Frozen):
     """What a call found in the provider's cache.
 
     Attributes:
-        idle: seconds since the call before; None for the first one.
-        left: tokens that the call before had left in the cache.
-        lost: those of them that this call could have read and did not; 0 for a few.
+        idle_seconds: seconds since the call before; None for the first one.
+        left_tokens: tokens that the call before had left in the cache.
+        lost_tokens: those of them that this call could have read and did not; 0 for a few.
         cause: why they were lost; None where none were.
-        extra: what the loss cost, in US dollars; ``saved`` is what the cache saved against a request without one. None
-            where the model has no known price.
+        extra_cost: what the loss cost, in US dollars; ``saved_cost`` is what the cache saved against a request without
+            one. None where the model has no known price.
     """
 
-    idle: float | None
-    left: int
-    lost: int
+    idle_seconds: float | None
+    left_tokens: int
+    lost_tokens: int
     cause: LossCause | None
-    extra: float | None
-    saved: float | None
+    extra_cost: float | None
+    saved_cost: float | None
 
 
 class Calls(Frozen):
@@ -284,7 +285,7 @@ class Calls(Frozen):
     calls: tuple[CallRow, ...]
     costs: tuple[float | None, ...]
     cache: tuple[CacheUse | None, ...] = ()
-    next: int | None
+    next_after: int | None
 
 
 class Call(Frozen):
@@ -317,16 +318,16 @@ class ContextPiece(Frozen):
 class CallContext(Frozen):
     """The context that a call was made from, with every block's state and rule, as `render --explain --json` has it.
 
-    ``request`` are the pieces of the body in the wire format that was asked for. Of long lists both have the newest:
+    ``pieces`` are those of the body in the wire format that was asked for. Of long lists both have the newest:
     ``left_out`` says how many older ``blocks`` and ``pieces`` there are.
     """
 
     conversation: str
-    n: int
+    number: int
     wire: str
     fingerprint: str
     explanation: dict[str, Any]
-    request: tuple[ContextPiece, ...]
+    pieces: tuple[ContextPiece, ...]
     left_out: dict[str, int]
 
 
@@ -334,14 +335,14 @@ class Body(Frozen):
     """The body of a call as JSON text: a piece of it, and the verdict about its hash."""
 
     conversation: str
-    n: int
+    number: int
     wire: str
     sha256: str
     verdict: str
     text: str
     offset: int
-    length: int
-    next: int | None
+    characters: int
+    next_offset: int | None
 
 
 class Digests(Frozen):
@@ -355,12 +356,12 @@ class FoundFact(FactRow):
     """A fact, as `timeline facts --json` has it, and where the model still has it.
 
     ``state`` is that of its block now; ``covered_by`` the version of the compaction that covered it, as `timeline why`
-    says it, and ``compaction`` its number.
+    says it, and ``compaction_number`` its number.
     """
 
     state: str | None = None
     covered_by: int | None = None
-    compaction: int | None = None
+    compaction_number: int | None = None
 
 
 class FoundFacts(Frozen):
@@ -388,7 +389,8 @@ class State(Frozen):
     """A conversation at a version.
 
     Attributes:
-        version: that version; ``at`` is the time of its event, ``newest`` the version of the newest event.
+        at_version: that version; ``at`` is the time of its event.
+        version: of the newest event of the conversation.
         tokens: of the window as shown, in the log's own counts.
         by_role: the same by kind of block (prompts, completions, reasoning, calls, results, summaries, hidden, other).
         states: blocks and tokens by state; ``covered`` is what live summaries stand for.
@@ -396,14 +398,14 @@ class State(Frozen):
         turn_id: the turn at that time; ``calls`` and ``compactions`` are how many there were by then.
         limit: of the policy in force, with its trigger and target; None where the log names none.
         context: the newest recorded context at that time.
-        summary: address of the newest live summary.
+        summary_address: that of the newest live summary.
         open_calls: addresses of tool calls that wait for a result.
         held: whether an undo keeps automatic compactions off.
     """
 
     conversation: str
+    at_version: int
     version: int
-    newest: int
     at: str
     tokens: int
     by_role: dict[str, int]
@@ -416,7 +418,7 @@ class State(Frozen):
     trigger: int | None
     target: int | None
     context: int | None
-    summary: str | None
+    summary_address: str | None
     open_calls: tuple[str, ...]
     held: bool
 
@@ -447,7 +449,7 @@ class Compaction(Frozen):
         text: the summary; ``left_out`` is how many characters more it has, which the block at its address holds.
         history: its first part, finished history; ``turn_prefix`` the part about the turn that the cut split.
         chain: versions of the compactions that led to it, each integrated by the next; its own is the last.
-        next: version of the compaction behind it.
+        next_version: that of the compaction behind it.
         failures: compactions that were refused or failed since the one before.
         written_by: who wrote the summary, with all that was recorded about it.
     """
@@ -460,7 +462,7 @@ class Compaction(Frozen):
     turn_prefix: str
     digest: dict[str, Any]
     chain: tuple[int, ...]
-    next: int | None
+    next_version: int | None
     failures: tuple[FailureRow, ...]
     written_by: dict[str, Any]
 
@@ -469,33 +471,34 @@ class ChartPoint(Frozen):
     """A model call in the chart of a conversation.
 
     Attributes:
-        n: number of the call; ``version`` is that of its event.
+        number: of the call, from 1; ``version`` is that of its event.
         context: version of the recorded context that it answers; None where there is none.
-        tokens: what was sent, as the provider reported it; 0 where it did not.
-        cached: those of them that were read from the provider's cache; ``written`` went into it.
-        output: tokens of the answer.
+        sent_tokens: those of the request, as the provider reported it; 0 where it did not.
+        cache_read_tokens: those of them that were read from the provider's cache.
+        cache_write_tokens: those of them that went into it.
+        output_tokens: those of the answer.
         cost: in US dollars; None where the model has no known price.
         total: what the render compared with the limit; None without a recorded context, as for the next ones.
         limit: the limit, with the policy's trigger and target.
         by_role: tokens of the window by kind of block, in the log's own counts.
-        error: whether the call failed.
+        failed: whether the call failed.
     """
 
-    n: int
+    number: int
     version: int
     at: str
     context: int | None
-    tokens: int
-    cached: int
-    written: int
-    output: int
+    sent_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    output_tokens: int
     cost: float | None
     total: int | None
     limit: int | None
     trigger: int | None
     target: int | None
     by_role: dict[str, int]
-    error: bool
+    failed: bool
 
 
 class Mark(Frozen):
@@ -508,20 +511,20 @@ class Mark(Frozen):
 
 
 class Chart(Frozen):
-    """How full the context was at each call, and what changed it. ``next`` is the ``after`` of the calls behind.
+    """How full the context was at each call, and what changed it. ``next_after`` is the ``after`` of the calls behind.
 
-    ``read`` is the version up to which the log was read so far, of ``version``. ``turns`` are the versions at which the
-    newest turns begin.
+    ``read_until`` is the version up to which the log was read so far, of ``version``. ``turn_versions`` are those at
+    which the newest turns begin.
     """
 
     conversation: str
     points: tuple[ChartPoint, ...]
     marks: tuple[Mark, ...]
     marks_left_out: int
-    turns: tuple[int, ...] = ()
-    read: int
+    turn_versions: tuple[int, ...] = ()
+    read_until: int
     version: int
-    next: int | None
+    next_after: int | None
 
 
 class Difference(Frozen):
@@ -537,13 +540,11 @@ class Difference(Frozen):
 
 
 class Relative(Frozen):
-    """A conversation of a family: where it comes from, and how far it got."""
+    """A conversation of a family: its origin, as in its row, and how far it got."""
 
     id: str
     title: str
-    parent: str | None
-    relation: str | None
-    at: int | None
+    parent: dict[str, Any] | None
     base: int
     version: int
     created_at: str
@@ -584,7 +585,7 @@ class Family(Frozen):
 class ReplayedCall(Frozen):
     """A recorded call under another policy: the tokens and the cost of what it would be sent."""
 
-    n: int
+    number: int
     tokens: int
     cost: float
     compactions: int
@@ -629,7 +630,7 @@ class About(Frozen):
     """The library that answers, and the decisions that it takes here; none where it only reads."""
 
     name: str
-    version: str
+    library_version: str
     decisions: tuple[str, ...]
 
 
@@ -644,7 +645,7 @@ class Decided(Frozen):
         reverted: versions of the compactions that were undone.
         dry_run: whether this is what it would do: nothing was appended.
         gone: how many blocks left the window: a summary covers them, or one that did was undone.
-        tokens_before: of the window before it, in the log's own counts; ``tokens`` are those behind it.
+        before_tokens: of the window before it, in the log's own counts; ``after_tokens`` are those behind it.
         base: of a fork: the last version that both share.
     """
 
@@ -656,8 +657,8 @@ class Decided(Frozen):
     reverted: tuple[int, ...]
     dry_run: bool = False
     gone: int = 0
-    tokens_before: int = 0
-    tokens: int = 0
+    before_tokens: int = 0
+    after_tokens: int = 0
     base: int | None = None
 
 
@@ -686,5 +687,5 @@ class Review(Frozen):
 
     conversation: str
     version: int
-    form: str
+    format: str
     findings: tuple[Finding, ...]

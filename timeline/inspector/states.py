@@ -29,8 +29,8 @@ async def show_state(reader: Reader, asked: AskedState) -> State:
     limit, trigger, target = (None, None, None) if policy is None else limits_of_policy(policy, FixedPart())
     return State(
         conversation=asked.id,
-        version=version,
-        newest=info.version,
+        at_version=version,
+        version=info.version,
         at=instant_text(figures.at or info.created_at),
         tokens=sum(figures.by_role.values()),
         by_role={kind: count for kind, count in figures.by_role.items() if count},
@@ -47,7 +47,7 @@ async def show_state(reader: Reader, asked: AskedState) -> State:
         trigger=trigger,
         target=target,
         context=None if state.rendered is None else state.rendered.version,
-        summary=str(Address(figures.summary)) if figures.summary else None,
+        summary_address=str(Address(figures.summary)) if figures.summary else None,
         open_calls=tuple(str(Address(call)) for call in figures.open_calls[:_MOST_OPEN]),
         held=bool(state.hold),
     )

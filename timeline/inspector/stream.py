@@ -16,13 +16,15 @@ from urllib.parse import parse_qs, unquote
 import anyio
 
 from timeline.blocks import instant_text
-from timeline.errors import ConversationErased, ConversationNotFound, InvalidArgument, StoreError, TimelineError
+from timeline.errors import ConversationErased, InvalidArgument, StoreError, TimelineError
+from timeline.inspector.problems import Refused, problem_of
 from timeline.lifecycle import INTERVAL
 from timeline.lifecycle.live import present, steps
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 
+    from timeline.inspector.shapes import Problem
     from timeline.lifecycle.live import Present, Step
     from timeline.ports import EventStore
 
@@ -47,7 +49,6 @@ _STREAM: Final = [
     (b"x-content-type-options", b"nosniff"),
 ]
 _JSON: Final = [
-    (b"content-type", b"application/json; charset=utf-8"),
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
 ]
@@ -94,9 +95,11 @@ class Live:
             return
         conversation, _, what = _path(scope).rpartition("/")
         if not conversation or "/" in conversation or what not in {"events", "status"}:
-            await _refuse(send, HTTPStatus.NOT_FOUND, "There are {conversation}/events and {conversation}/status here.")
+            there_are = "There are {conversation}/events and {conversation}/status here."
+            await _refuse(send, Refused(HTTPStatus.NOT_FOUND, "no-such-address", there_are).problem())
         elif scope["method"] not in {"GET", "HEAD"}:
-            await _refuse(send, HTTPStatus.METHOD_NOT_ALLOWED, "It can only be read, with GET.")
+            refused = Refused(HTTPStatus.METHOD_NOT_ALLOWED, "method-not-allowed", "It can only be read, with GET.")
+            await _refuse(send, refused.problem())
         elif what == "events":
             await self.events(unquote(conversation), scope, receive, send)
         else:
@@ -107,7 +110,7 @@ class Live:
         try:
             now = await present(self._store, conversation)
         except TimelineError as error:
-            await _refuse(send, _status_of(error), str(error))
+            await _refuse(send, problem_of(error))
             return
         await _answer(send, HTTPStatus.OK, status_body(conversation, now))
 
@@ -121,7 +124,8 @@ class Live:
             await send({"type": "http.response.body", "body": b""})
             return
         if self._open >= self._most:
-            await _refuse(send, HTTPStatus.SERVICE_UNAVAILABLE, f"{self._most} streams are open, which is the limit.")
+            full = f"{self._most} streams are open, which is the limit."
+            await _refuse(send, Refused(HTTPStatus.SERVICE_UNAVAILABLE, "too-many-streams", full).problem())
             return
         self._open += 1
         try:
@@ -134,7 +138,7 @@ class Live:
                 tasks.cancel_scope.cancel()
         except* TimelineError as errors:
             error = _first(errors)
-            await _refuse(send, _status_of(error), str(error))
+            await _refuse(send, problem_of(error))
         finally:
             self._open -= 1
 
@@ -154,7 +158,7 @@ class Live:
         except ConversationErased as erased:
             await self._send(send, _block("conversation-erased", {"conversation": erased.conversation}))
         except StoreError as error:
-            await self._send(send, _block("stream-error", {"error": str(error)}))
+            await self._send(send, _block("stream-error", problem_of(error).model_dump(mode="json")))
         except TimeoutError:
             return  # the reader takes nothing: it comes back, and the log goes on where it was
         await self._send(send, b"", more=False)
@@ -246,24 +250,14 @@ def _first(errors: BaseExceptionGroup[TimelineError]) -> TimelineError:
     return error  # type: ignore[return-value]  # the group holds no others
 
 
-def _status_of(error: TimelineError) -> HTTPStatus:
-    match error:
-        case ConversationErased():
-            return HTTPStatus.GONE
-        case ConversationNotFound():
-            return HTTPStatus.NOT_FOUND
-        case StoreError():
-            return HTTPStatus.SERVICE_UNAVAILABLE
-        case _:
-            return HTTPStatus.BAD_REQUEST
+async def _refuse(send: Send, problem: Problem) -> None:
+    await _answer(send, problem.status, problem.model_dump(mode="json"), b"application/problem+json")
 
 
-async def _refuse(send: Send, status: HTTPStatus, problem: str) -> None:
-    await _answer(send, status, {"error": problem})
-
-
-async def _answer(send: Send, status: HTTPStatus, body: dict[str, Any]) -> None:
+async def _answer(
+    send: Send, status: int, body: dict[str, Any], kind: bytes = b"application/json; charset=utf-8"
+) -> None:
     data = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-    headers = [*_JSON, (b"content-length", str(len(data)).encode())]
+    headers = [(b"content-type", kind), *_JSON, (b"content-length", str(len(data)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": data})

@@ -78,7 +78,7 @@ async def show_what_if(reader: Reader, asked: AskedWhatIf) -> WhatIf:
 
 async def _policy(reader: Reader, asked: AskedWhatIf, info: ConversationInfo) -> Policy:
     """Return the policy that is asked for; where none is, that of the log, with the limit that is asked for."""
-    limit = {} if asked.limit is None else {"max_tokens": asked.limit}
+    limit = {} if asked.max_tokens is None else {"max_tokens": asked.max_tokens}
     if asked.policy:
         return by_name(asked.policy, **limit)
     own = await recorded_policy(reader.store, (await reader.tallies.of(info)).policy)
@@ -131,7 +131,7 @@ def _not_priced(stored: StoredConversation) -> str:
 
 def _call(row: LabRow) -> ReplayedCall:
     return ReplayedCall(
-        n=row.number,
+        number=row.number,
         tokens=row.tokens,
         cost=round(row.money + row.summary_money, 6),
         compactions=row.compactions,
@@ -145,7 +145,7 @@ def _recorded(chart: Chart) -> dict[str, Any]:
     return {
         "renders": sum(point.context is not None for point in chart.points),
         "compactions": len(done),
-        "largest": max((point.total or point.tokens for point in chart.points), default=0),
+        "largest": max((point.total or point.sent_tokens for point in chart.points), default=0),
         "over_limit": sum((point.total or 0) > (point.limit or point.total or 0) for point in chart.points),
-        "money": None if None in costs else round(sum(cost or 0 for cost in costs), 6),
+        "cost": None if None in costs else round(sum(cost or 0 for cost in costs), 6),
     }

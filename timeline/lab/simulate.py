@@ -375,17 +375,17 @@ async def _sum_up(store: EventStore, timeline: Timeline, result: Simulation) -> 
 def _step(version: int, payload: CompactionCompleted) -> dict[str, Any]:
     return {
         "version": version,
-        "summary": payload.block.path,
+        "summary_path": payload.block.path,
         "reason": payload.reason,
         "compaction_number": payload.round,
         "before_tokens": payload.before_tokens,
         "after_tokens": payload.after_tokens,
         "compacted_tokens": payload.compacted_tokens,
-        "covers": [list(r) for r in payload.covers.ranges],
+        "covers": payload.covers.model_dump(mode="json"),
         "carried": len(payload.carried),
         "split_turn_id": payload.split_turn_id,
         "target_missed": payload.target_missed,
-        "written_by": payload.written_by.summarizer,
+        "summarizer": payload.written_by.summarizer,
     }
 
 

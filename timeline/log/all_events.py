@@ -53,7 +53,7 @@ async def all_events(store: EventStore, types: Collection[str]) -> AsyncIterator
 
 async def _is_reached(store: EventStore) -> bool:
     """Return whether a read of all conversations reaches the newest event that the store has now."""
-    newest = (await store.fact_reach()).head
+    newest = (await store.fact_reach()).newest_position
     for pause in _PAUSES:
         await asyncio.sleep(pause)
         if await store.head() >= newest:

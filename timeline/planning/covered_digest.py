@@ -109,7 +109,7 @@ def _named(facts: Sequence[Fact]) -> tuple[Named, ...]:
 
 def _command(fact: Fact) -> Command:
     return Command(
-        command=fact.subject, path=fact.path, exit_status=fact.status, failed=fact.failed, output=fact.detail
+        command=fact.subject, path=fact.path, exit_status=fact.exit_status, failed=fact.failed, output=fact.detail
     )
 
 

@@ -94,9 +94,9 @@ class ContextRef:
 
 @dataclass(frozen=True, slots=True)
 class BlockRow:
-    """A block that only one of the contexts has, as that context shows it.
+    """A block that only one of the contexts has, as that context shows it: ``shown_tokens`` is what it sends of it.
 
-    ``covered_by`` is the path of the summary that covers it in the other context, if there is one.
+    ``covered_by`` is the version of the summary that covers it in the other context, if there is one.
     """
 
     version: int
@@ -104,8 +104,8 @@ class BlockRow:
     type: str
     turn_id: str
     state: str
-    tokens: int
-    covered_by: str | None = None
+    shown_tokens: int
+    covered_by: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ class Prefix:
     """The common prefix of both contexts in one form.
 
     Attributes:
-        form: ``neutral``, or the name of a wire format.
+        wire: the name of a wire format, or ``neutral`` for the context itself.
         before_bytes, after_bytes: of the whole: tools, system prompt and messages written piece by piece, a line each.
         common_bytes: bytes that are the same from the start.
         common_tokens: tokens of the blocks that are complete before the first difference, tools and system prompt too.
@@ -154,7 +154,7 @@ class Prefix:
         cause: the probable cause of the difference.
     """
 
-    form: str
+    wire: str
     before_bytes: int
     after_bytes: int
     common_bytes: int
@@ -295,8 +295,8 @@ def _blocks(
             turn_id=block.turn_id,
             before=old[path].state,
             after=block.state,
-            before_tokens=old[path].tokens,
-            after_tokens=block.tokens,
+            before_tokens=old[path].shown_tokens,
+            after_tokens=block.shown_tokens,
             bytes_changed=old_bytes.get(path) != new_bytes.get(path),
             reason=block.reason,
         )
@@ -314,12 +314,14 @@ def _bytes(context: RenderedContext) -> dict[str, str]:
     return by_path
 
 
-def _row(block: ContextBlock, covered_by: str | None = None) -> BlockRow:
-    return BlockRow(block.version, block.path, block.type, block.turn_id, block.state, block.tokens, covered_by)
+def _row(block: ContextBlock, covered_by: int | None = None) -> BlockRow:
+    return BlockRow(block.version, block.path, block.type, block.turn_id, block.state, block.shown_tokens, covered_by)
 
 
-def _covered_by(version: int, context: RenderedContext) -> str | None:
-    return next((c.block.path for c in context.window.summaries if version in c.covers), None)
+def _covered_by(version: int, context: RenderedContext) -> int | None:
+    window = context.window
+    path = next((summary.block.path for summary in window.summaries if version in summary.covers), None)
+    return next((item.version for item in window.items if item.is_summary and item.block.path == path), None)
 
 
 def _neutral_pieces(context: NeutralContext) -> list[Piece]:
@@ -361,7 +363,7 @@ def _body_pieces(body: dict[str, Any]) -> Iterator[Piece]:
 
 
 def _prefix(
-    form: str,
+    wire: str,
     before: RenderedContext,
     after: RenderedContext,
     pieces_of: Callable[[NeutralContext], list[Piece]],
@@ -370,12 +372,12 @@ def _prefix(
     old, new = pieces_of(before.neutral), pieces_of(after.neutral)
     same = common_length([piece.text for piece in old], [piece.text for piece in new])
     if same == len(old) == len(new):
-        return Prefix(form, _size(old), _size(new), _size(old), before.account.sent, True, None, SAME)
+        return Prefix(wire, _size(old), _size(new), _size(old), before.account.sent, True, None, SAME)
     was, now = (_at(pieces, same, c, pieces_of) for pieces, c in ((old, before), (new, after)))
     byte = common_length(was.text.encode(), now.text.encode())
     ended = same in {len(old), len(new)}  # then the last common piece has no newline behind it on one side
     return Prefix(
-        form=form,
+        wire=wire,
         before_bytes=_size(old),
         after_bytes=_size(new),
         common_bytes=_size(old[:same]) + (1 if same and not ended else 0) + byte,
@@ -439,7 +441,7 @@ def _tokens(context: RenderedContext, same: Sequence[Piece], was: Piece) -> int:
     tokens += fixed.system if any(p.startswith("system") for p in places) else 0
     if was.path is None and was.place != END:
         return tokens
-    sizes = {block.path: block.tokens for block in context.blocks}
+    sizes = {block.path: block.shown_tokens for block in context.blocks}
     paths = [entry.path for entry in context.neutral.entries]
     whole = len(paths) if was.path is None else paths.index(was.path)
     return tokens + sum(sizes[path] for path in dict.fromkeys(paths[:whole]))  # a summary may have several entries

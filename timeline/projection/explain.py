@@ -88,7 +88,7 @@ class Rulings:
             return ("superseded" if item.superseded else "in_tail"), {}
         match item.state:
             case "redacted":
-                return "redacted", {"decided_at": item.changed_at}
+                return "redacted", {"decided_version": item.changed_at}
             case "hidden" | "abridged" | "omitted":
                 return _hidden(item)
             case "carried":
@@ -103,7 +103,7 @@ class Rulings:
         if entry.loose:
             return "late_result", {}
         if entry.rewritten:
-            return ("tool_loop" if entry.in_loop else "rewritten"), {"decided_at": rewritten_at}
+            return ("tool_loop" if entry.in_loop else "rewritten"), {"decided_version": rewritten_at}
         if item.version in self._unanswered:
             return ("open_call" if item.version in self._open else "dead_call"), {}
         return ("pinned", {}) if item.keeps else WINDOW
@@ -111,7 +111,7 @@ class Rulings:
     def _carried(self, item: Item) -> Ruling:
         """Return the rule of a carried item, with the newest live summary whose range it lies in."""
         by = next((c for c in reversed(self._window.summaries) if item.version in c.covers), None)
-        facts: Facts = {} if by is None else {"summary": by.block.path, "compaction_number": by.round, **_span(by)}
+        facts: Facts = {} if by is None else {"summary_path": by.block.path, "compaction_number": by.round, **_span(by)}
         if item.keeps:
             return "pinned", facts
         asked = isinstance(item.block, UserPrompt | Attachment)
@@ -124,7 +124,7 @@ class Rulings:
 
 def _hidden(item: Item) -> Ruling:
     rule, facts = ("hidden", {}) if item.hide is None else (item.hide.reason, item.hide.facts)
-    return rule, {**facts, "decided_at": item.changed_at}
+    return rule, {**facts, "decided_version": item.changed_at}
 
 
 def _span(compaction: CompactionCompleted) -> dict[str, int]:
@@ -144,7 +144,7 @@ def _covered(compaction: CompactionCompleted) -> Facts:
         "reason": compaction.reason,
         "before_tokens": compaction.before_tokens,
         "after_tokens": compaction.after_tokens,
-        "written_by": compaction.written_by.summarizer,
+        "summarizer": compaction.written_by.summarizer,
         "unsaid": listed_addresses(compaction.unsaid),
         "repaired": compaction.written_by.repaired or "",
         "asked_in_cache": int(compaction.written_by.asked == "in_cache"),
@@ -165,15 +165,17 @@ def in_words(rule: str, facts: Facts, *, shown: int, whole: int) -> str:
     sentence = RULES.get(rule, spaced(rule))
     if rule == "summary":
         return _summary_in_words(facts)
-    if "summary" in facts:
+    if "summary_path" in facts:
         inside = f"{sentence}; inside versions {_range(facts)}"
-        return f"{inside}, which {facts['summary']} covers (compaction {facts['compaction_number']})"
-    if "decided_at" not in facts:
+        return f"{inside}, which {facts['summary_path']} covers (compaction {facts['compaction_number']})"
+    if "decided_version" not in facts:
         return sentence
-    decided = f"decided at version {facts['decided_at']}"
+    decided = f"decided at version {facts['decided_version']}"
     if rule in {"redacted", "rewritten", "tool_loop"}:
         return f"{sentence}; {decided}"
-    because = ", ".join([sentence, *figures({name: value for name, value in facts.items() if name != "decided_at"})])
+    because = ", ".join(
+        [sentence, *figures({name: value for name, value in facts.items() if name != "decided_version"})]
+    )
     if rule in ABRIDGED:
         became = f"abridged {whole:,} tokens to {shown:,}"
     else:
@@ -206,8 +208,8 @@ def _summary_in_words(facts: Facts) -> str:
         parts.append(f"{counted(int(facts['summaries']), 'earlier summary', 'earlier summaries')} in it")
     sizes = f"{facts.get('before_tokens', 0):,} -> {facts.get('after_tokens', 0):,} tokens"
     parts.append(f"compaction {facts.get('compaction_number', 1)} ({spaced(str(facts.get('reason', '')))}): {sizes}")
-    if "written_by" in facts:
-        parts.append(f"by {facts['written_by']}")
+    if "summarizer" in facts:
+        parts.append(f"by {facts['summarizer']}")
     if "unsaid" in facts:
         parts.append(f"unsaid of what was asked: {facts['unsaid']}")
     if "asked_in_cache" in facts:
@@ -241,7 +243,7 @@ def counted(number: int, one: str, several: str) -> str:
 
 
 class ContextBlock(Frozen):
-    """A live block in this context: ``tokens`` as shown, ``of_tokens`` of the whole.
+    """A live block in this context: ``tokens`` are its own, ``shown_tokens`` what is sent of it.
 
     ``rule`` is the name of the rule behind its state and ``facts`` are its figures; ``reason`` is both in words.
     """
@@ -253,7 +255,7 @@ class ContextBlock(Frozen):
     state: Literal["visible", "abridged", "hidden", "carried", "omitted", "redacted"]
     reason: str
     tokens: int
-    of_tokens: int
+    shown_tokens: int
     rule: str
     facts: dict[str, int | str] = {}
 
@@ -268,8 +270,8 @@ def context_block(item: Item, rule: str, facts: Facts) -> ContextBlock:
         turn_id=item.block.turn_id,
         state=item.state,  # type: ignore[arg-type]  # a live item is never covered or deleted
         reason=in_words(rule, facts, shown=tokens, whole=item.tokens),
-        tokens=tokens,
-        of_tokens=item.tokens,
+        tokens=item.tokens,
+        shown_tokens=tokens,
         rule=rule,
         facts=facts,
     )

@@ -65,7 +65,7 @@ def explanation_lines(
 
 
 def _block_lines(block: ContextBlock, column: int, width: int | None, paint: Paint) -> Iterator[str]:
-    left = f"{Address(block.version)!s:>7}  {paint(f'{block.state:<8}', block.state)}  {block.tokens:>7,}  "
+    left = f"{Address(block.version)!s:>7}  {paint(f'{block.state:<8}', block.state)}  {block.shown_tokens:>7,}  "
     if column:
         first, *more = _wrapped(block.reason, _LEFT + column + 2, width)
         yield f"{left}{paint(f'{block.path:<{column}}', 'plain')}  {paint(first, 'dim')}"

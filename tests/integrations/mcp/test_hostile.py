@@ -65,7 +65,7 @@ async def test_a_cursor_of_any_number_of_digits_is_an_error_of_the_tool(db: Path
     async with asking(db) as client:
         for cursor in ("9" * 5_000, "9" * 19, "9" * 20_000, "\u0663" * 30, f"1.{'9' * 19}", "1.", ".1"):
             for tool in ("search", "digests", "facts", "conversations"):
-                arguments = {"text": "login"} if tool == "search" else {}
+                arguments = {"query": "login"} if tool == "search" else {}
                 result = await client.call_tool(tool, {**arguments, "cursor": cursor})
                 assert result.is_error
                 assert "cursor" in said(result)
@@ -116,8 +116,8 @@ async def test_a_line_that_is_no_message_is_answered_in_one_line(db: Path) -> No
 BEYOND_BOUNDS: Final[list[tuple[str, dict[str, Any]]]] = [
     ("read", {"conversation": "w" * 300_000, "path": "x"}),
     ("read", {"conversation": "work", "path": "x" * 300_000}),
-    ("search", {"text": "x " * 100_000}),
-    ("search", {"text": "x", "types": ["t"] * 10_000}),
+    ("search", {"query": "x " * 100_000}),
+    ("search", {"query": "x", "types": ["t"] * 10_000}),
     ("digests", {"path": "*" * 5_000}),
     ("digests", {"since": "0001-01-01T00:00:00+23:59"}),
     ("digests", {"until": "9999-12-31T23:59:59-23:59"}),
@@ -265,14 +265,14 @@ async def test_a_search_of_a_huge_block_is_given_up_at_the_deadline(tmp_path: Pa
     db = tmp_path / "recorded.db"
     await _record_huge(db, 1_000_000)
     async with asking(db, deadline=0.2) as client:
-        result = await client.call_tool("search", {"text": "something else"})
+        result = await client.call_tool("search", {"query": "something else"})
         assert "longer than 0.2 seconds" in said(result)
         assert len((await client.list_tools()).tools) == 6
 
 
 @pytest.mark.parametrize(
     ("tool", "arguments", "times"),
-    [("search", {"text": "something else"}, 1_000_000), ("record", {"conversation": "work"}, 150_000)],
+    [("search", {"query": "something else"}, 1_000_000), ("record", {"conversation": "work"}, 150_000)],
 )
 async def test_a_question_about_a_huge_block_leaves_the_event_loop_free(
     tmp_path: Path, tool: str, arguments: dict[str, Any], times: int

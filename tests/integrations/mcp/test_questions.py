@@ -54,7 +54,7 @@ async def test_conversations_come_with_the_last_active_first(db: Path) -> None:
         listed = await pages(client, "conversations", "conversations", limit=3)
         assert [len(page) for page in listed] == [3, 3, 2]
         assert [row["id"] for page in listed for row in page] == [*(f"c{n}" for n in reversed(range(7))), "work"]
-        some = (await ask(client, "conversations", containing="LOGIN"))["conversations"]
+        some = (await ask(client, "conversations", query="LOGIN"))["conversations"]
         assert [row["id"] for row in some] == ["work"]
 
 
@@ -97,8 +97,8 @@ async def test_digests_tell_what_was_covered_and_where_to_read_it(db: Path) -> N
         ({"tool": "Edit"}, False),
         ({"error_text": "assert 0"}, True),
         ({"failed": True}, True),
-        ({"compaction_numbers": "1"}, True),
-        ({"compaction_numbers": "90-99"}, False),
+        ({"compaction_number": "1"}, True),
+        ({"compaction_number": "90-99"}, False),
         ({"reverted": True}, False),
         ({"conversation": "work"}, True),
         ({"since": instant_text(after(3_600))}, False),
@@ -154,9 +154,9 @@ async def test_pages_of_a_search_hold_every_hit_once(db: Path) -> None:
     """However many fit a page."""
     async with asking(db) as client:
         once = [
-            row["path"] for page in await pages(client, "search", "found", text="pytest", limit=100) for row in page
+            row["path"] for page in await pages(client, "search", "found", query="pytest", limit=100) for row in page
         ]
-        listed = await pages(client, "search", "found", text="pytest", limit=5)
+        listed = await pages(client, "search", "found", query="pytest", limit=5)
         assert [row["path"] for page in listed for row in page] == once
         assert len({*once}) == len(once)
         assert len(listed) == -(-len(once) // 5)
@@ -165,10 +165,10 @@ async def test_pages_of_a_search_hold_every_hit_once(db: Path) -> None:
 async def test_pages_of_a_search_repeat_no_hit_where_better_ones_are_written_between_them(db: Path) -> None:
     """A cursor is the hit that came last: what is newer than the first page is not among its hits."""
     async with open_store(db) as store, asking(db) as client:
-        once = [row["path"] for row in (await ask(client, "search", text="pytest", limit=10))["found"]]
-        first = await ask(client, "search", text="pytest", limit=4)
+        once = [row["path"] for row in (await ask(client, "search", query="pytest", limit=10))["found"]]
+        first = await ask(client, "search", query="pytest", limit=4)
         await (await Timeline.open(store, "work")).append(*(UserPrompt(text="pytest pytest") for _ in range(3)))
-        answer = await ask(client, "search", text="pytest", limit=6, cursor=first["next_cursor"])
+        answer = await ask(client, "search", query="pytest", limit=6, cursor=first["next_cursor"])
     assert [row["path"] for row in (*first["found"], *answer["found"])] == once
 
 
@@ -187,16 +187,16 @@ async def test_pages_of_a_search_are_whole_where_the_hits_of_a_store_have_no_pos
     timeline = await Timeline.open(store, "work")
     await timeline.append(*(UserPrompt(text=f"pytest {number}") for number in range(7)))
     async with Client(build_server(store)) as client:
-        listed = await pages(client, "search", "found", text="pytest", limit=3)
+        listed = await pages(client, "search", "found", query="pytest", limit=3)
     assert sorted(row["address"] for page in listed for row in page) == [f"work@{n}" for n in range(2, 9)]
 
 
 async def test_a_search_goes_on_behind_no_hit_that_is_erased(db: Path) -> None:
     """Where it stood among the others nobody knows: the error says to begin again."""
     async with open_store(db) as store, asking(db) as client:
-        first = await ask(client, "search", text="pytest", limit=4)
+        first = await ask(client, "search", query="pytest", limit=4)
         await (await Timeline.open(store, "work")).redact(first["found"][-1]["path"], reason="It has a key")
-        answer = await client.call_tool("search", {"text": "pytest", "cursor": first["next_cursor"]})
+        answer = await client.call_tool("search", {"query": "pytest", "cursor": first["next_cursor"]})
     assert "the block that it names is not found any more; ask again without one" in said(answer)
 
 
@@ -205,7 +205,7 @@ async def test_a_summary_that_was_undone_is_found_with_a_word_about_it(db: Path)
     async with open_store(db) as store, asking(db) as client:
         await (await Timeline.open(store, "work")).undo_compaction()
         [(last, by)] = [(one.version, one.reverted_by) async for one in store.digests(reverted=True)]
-        asked: dict[str, Any] = {"text": "pytest", "types": ["conv.range.summary"]}
+        asked: dict[str, Any] = {"query": "pytest", "types": ["conv.range.summary"]}
         found = (await ask(client, "search", **asked))["found"]
         assert {row["address"]: row["reverted_by"] for row in found if row["reverted_by"]} == {f"work@{last}": by}
         assert f"undone at version {by}" in await text_of(client, "search", **asked)
@@ -214,10 +214,10 @@ async def test_a_summary_that_was_undone_is_found_with_a_word_about_it(db: Path)
 async def test_a_search_is_narrowed_by_type_and_time(db: Path) -> None:
     """As on the command line."""
     async with asking(db) as client:
-        found = (await ask(client, "search", text="login", types=["user.prompt"], until=instant_text(AT)))["found"]
+        found = (await ask(client, "search", query="login", types=["user.prompt"], until=instant_text(AT)))["found"]
         assert [row["path"] for row in found] == ["ar:turn_1.user.prompt"]
         assert "«login»" in found[0]["snippet"]
-        assert "Nothing holds all" in await text_of(client, "search", text="login", since=instant_text(after(3_600)))
+        assert "Nothing holds all" in await text_of(client, "search", query="login", since=instant_text(after(3_600)))
 
 
 async def test_long_content_is_read_piece_by_piece(db: Path) -> None:
@@ -250,18 +250,18 @@ async def test_what_cannot_be_read_is_answered_in_plain_words(db: Path) -> None:
         unknown = await ask(client, "read", conversation="work", path="tc:turn_1.run_99.result")
         assert unknown["state"] == "unknown"
         assert "Nearest paths: tc:turn_1.run_9.result" in unknown["content"]
-        assert (await ask(client, "search", text="hunter2"))["found"] == []
+        assert (await ask(client, "search", query="hunter2"))["found"] == []
 
 
 async def test_what_a_list_prints_is_read_by_its_address_alone(db: Path) -> None:
     """`search` and `digests` give addresses with the conversation; with the conversation beside it, a bare one does."""
     async with asking(db) as client:
         rows = [
-            *(await ask(client, "search", text="login", types=["user.prompt"]))["found"],
+            *(await ask(client, "search", query="login", types=["user.prompt"]))["found"],
             *(await ask(client, "digests", limit=1))["digests"],
         ]
         for row in rows:
-            path = row.get("path") or row["summary"]
+            path = row["path"]
             read = await ask(client, "read", path=row["address"])
             assert (read["conversation"], read["path"], read["state"]) == ("work", path, "found")
             assert read["address"] == row["address"] == f"work@{row['address'].rpartition('@')[2]}"

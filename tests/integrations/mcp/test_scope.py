@@ -55,14 +55,14 @@ async def _everything(client: Client, words: tuple[str, ...]) -> list[str]:
     names = ["acme-secret", "acme-secre", "mine-1", "mine-fork", "nothing"]
     asked: list[tuple[str, dict[str, Any]]] = [
         ("conversations", {}),
-        ("conversations", {"containing": "acme"}),
-        ("conversations", {"containing": "the"}),
+        ("conversations", {"query": "acme"}),
+        ("conversations", {"query": "the"}),
         ("digests", {}),
         ("facts", {}),
         ("facts", {"failed": True}),
-        *(("search", {"text": word}) for word in words),
+        *(("search", {"query": word}) for word in words),
         *((tool, {"conversation": name}) for tool in ("digests", "facts", "record") for name in names),
-        *(("search", {"text": "login", "conversation": name}) for name in names),
+        *(("search", {"query": "login", "conversation": name}) for name in names),
         *(("read", {"conversation": name, "path": path}) for name in names for path in _PATHS),
         *(("read", {"path": f"{name}@{number}"}) for name in names for number in (1, 2, 40)),
     ]
@@ -94,7 +94,7 @@ async def test_what_is_in_the_scope_is_served_as_ever(db: Path) -> None:
         listed = (await ask(client, "conversations"))["conversations"]
         assert {row["id"] for row in listed} == {"mine-1", "mine-fork"}
         assert [row["parent"] for row in listed] == [None, None]
-        found = (await ask(client, "search", text="login"))["found"]
+        found = (await ask(client, "search", query="login"))["found"]
         assert {row["conversation"] for row in found} == {"mine-1", "mine-fork"}
         assert (await ask(client, "facts", conversation="mine-1"))["facts"]
         assert (await ask(client, "facts"))["facts"]
@@ -117,7 +117,7 @@ async def test_the_facts_of_a_fork_are_those_of_the_past_that_it_shares_too(db: 
 async def test_another_conversation_is_answered_as_one_that_does_not_exist(db: Path) -> None:
     """The same words, but for the name."""
     async with asking(db, scope=MINE) as client:
-        for tool, arguments in (("record", {}), ("read", {"path": "@2"}), ("facts", {}), ("search", {"text": "x"})):
+        for tool, arguments in (("record", {}), ("read", {"path": "@2"}), ("facts", {}), ("search", {"query": "x"})):
             other, none = [
                 said(await client.call_tool(tool, {**arguments, "conversation": name}))
                 for name in ("acme-secret", "acme-sacred")
@@ -158,7 +158,7 @@ async def test_hits_of_others_crowd_none_out(tmp_path: Path) -> None:
         mine = await Timeline.open(store, "mine-1")
         await mine.append(UserPrompt(text="one zebra in a long prompt " + "and more words " * 50))
     async with asking(file, scope=MINE) as client:
-        found = (await ask(client, "search", text="zebra"))["found"]
+        found = (await ask(client, "search", query="zebra"))["found"]
         assert [row["conversation"] for row in found] == ["mine-1"]
 
 

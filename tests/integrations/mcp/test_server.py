@@ -49,7 +49,7 @@ async def test_a_process_answers_over_standard_input_and_output(db: Path) -> Non
         assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
         listed = await ask(client, "conversations")
         assert [row["id"] for row in listed["conversations"]] == ["work"]
-        found = (await ask(client, "search", text="test_7.py"))["found"]
+        found = (await ask(client, "search", query="test_7.py"))["found"]
         assert found[0]["type"] == "react.tool.call"
         read = await ask(client, "read", conversation=found[0]["conversation"], path=found[0]["path"])
         assert '{"command":"pytest tests/test_7.py"}' in read["content"]
@@ -75,7 +75,7 @@ async def test_what_another_process_appends_is_seen(db: Path) -> None:
         timeline = await Timeline.open(store, "work")
         for number in range(5):
             await timeline.append(UserPrompt(text=f"Now the logout number{number}"))
-            found = (await ask(client, "search", text=f"number{number}"))["found"]
+            found = (await ask(client, "search", query=f"number{number}"))["found"]
             assert [row["type"] for row in found] == ["user.prompt"]
             assert "logout" in await text_of(client, "read", conversation="work", path=found[0]["path"])
 
@@ -84,7 +84,7 @@ async def test_a_server_changes_no_byte_of_the_database(db: Path) -> None:
     """Not even by the index of the first search."""
     before = checksum(db)
     async with asking_process(db) as client:
-        assert (await ask(client, "search", text="login"))["found"]
+        assert (await ask(client, "search", query="login"))["found"]
         for tool in ("conversations", "digests"):
             await ask(client, tool)
         await ask(client, "read", conversation="work", path="ar:turn_1.user.prompt")
@@ -152,7 +152,7 @@ async def test_every_tool_says_that_it_only_reads_and_gives_data(db: Path) -> No
     ("tool", "arguments"),
     [
         ("conversations", {}),
-        ("search", {"text": "login"}),
+        ("search", {"query": "login"}),
         ("digests", {"command": "pytest"}),
         ("facts", {"kinds": ["command"], "failed": True}),
         ("record", {"conversation": "work"}),
@@ -173,23 +173,23 @@ async def test_structured_answers_keep_the_schema_that_the_tool_declares(
     ("tool", "arguments", "words"),
     [
         ("read", {"conversation": "wrok", "path": "x"}, ["no 'wrok'", "'work'", "conversations lists all"]),
-        ("search", {"text": "login", "conversation": "nothing"}, ["no 'nothing'"]),
-        ("search", {"text": "..."}, ["word"]),
+        ("search", {"query": "login", "conversation": "nothing"}, ["no 'nothing'"]),
+        ("search", {"query": "..."}, ["word"]),
         ("digests", {"path": "[z-a]"}, ["path"]),
         ("facts", {"glob": "[z-a]"}, ["glob"]),
         ("facts", {"query": "..."}, ["query"]),
         ("facts", {"kinds": ["file"]}, ["kinds"]),
         ("record", {"conversation": "wrok"}, ["no 'wrok'", "'work'"]),
-        ("digests", {"compaction_numbers": "4-2"}, ["4-2", "smaller number first"]),
+        ("digests", {"compaction_number": "4-2"}, ["4-2", "smaller number first"]),
         (
             "read",
             {"conversation": "work", "offset": -1},
             ["path: Field required", "offset", "takes conversation, path"],
         ),
-        ("search", {"text": "x", "query": "y"}, ["query: Extra inputs", "takes text"]),
-        ("search", {"text": "x", "cursor": "yonder"}, ["yonder", "next_cursor"]),
+        ("search", {"query": "x", "text": "y"}, ["text: Extra inputs", "takes query"]),
+        ("search", {"query": "x", "cursor": "yonder"}, ["yonder", "next_cursor"]),
         ("conversations", {"cursor": "yonder"}, ["yonder", "next_cursor"]),
-        ("search", {"text": "x", "since": "2026-01-01T00:00:00"}, ["since", "timezone"]),
+        ("search", {"query": "x", "since": "2026-01-01T00:00:00"}, ["since", "timezone"]),
     ],
 )
 async def test_a_wrong_question_is_an_error_of_the_tool_that_says_the_cure(

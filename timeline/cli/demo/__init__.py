@@ -194,7 +194,7 @@ def _show_compaction(number: int, compaction: DemoCompaction) -> None:
 
 
 async def _show_summary(timeline: Timeline, compactions: Sequence[DemoCompaction]) -> None:
-    path = str(compactions[-1].taken.facts["summary"])
+    path = str(compactions[-1].taken.facts["summary_path"])
     block = await timeline.read(path)
     write()
     say(paint("The summary", bold=True) + f" that the model sees now, shortened ({path}):")

@@ -119,7 +119,7 @@ async def _rows(reader: Reader, carried: Carried, wish: Wish, advance: Callable[
         listed = await list_rows(reader, asked.AskedRows(id=id_, after=after, until=version, limit=asked.MOST_ROWS))
         carried.rows += [row.model_dump(mode="json") for row in listed.rows]
         advance(len(listed.rows))
-        after = listed.next
+        after = listed.next_after
     reasons = await redactions(reader.store, id_)
     by_version = {row["version"]: row for row in carried.rows}
     texts: dict[int, dict[str, Any]] = {}
@@ -173,7 +173,7 @@ async def _answers(reader: Reader, carried: Carried) -> None:
     )
     listed = await list_conversations(reader, asked.AskedConversations(query=carried.conversation, limit=200))
     rows = [row.model_dump(mode="json") for row in listed.conversations if row.id == carried.conversation]
-    carried.answers["conversations"] = {"conversations": rows, "total": len(rows), "next": None}
+    carried.answers["conversations"] = {"conversations": rows, "total": len(rows), "next_cursor": None}
 
 
 async def _pages(reader: Reader, conversation: str, asks: Any, read: Any, lists: tuple[str, ...]) -> dict[str, Any]:
@@ -185,13 +185,13 @@ async def _pages(reader: Reader, conversation: str, asks: Any, read: Any, lists:
         for name in lists:
             page[name] = [*whole.get(name, ()), *page[name]]
         whole = page
-        if page["next"] is None:
+        if page["next_after"] is None:
             return whole
-        after = page["next"]
+        after = page["next_after"]
 
 
 async def _contexts(reader: Reader, carried: Carried, wish: Wish) -> None:
-    calls = [call["n"] for call in carried.answers["calls"]["calls"] if call["context"] is not None]
+    calls = [call["number"] for call in carried.answers["calls"]["calls"] if call["context"] is not None]
     wanted = {"all": calls, "last": calls[-1:], "none": []}[wish.contexts if wish.mode == "full" else "none"]
     places: dict[str, int] = {}
 
@@ -210,27 +210,27 @@ async def _contexts(reader: Reader, carried: Carried, wish: Wish) -> None:
             numbers.append(places[text])
         return {"$": numbers}
 
-    for n in wanted:
-        call = await show_call(reader, asked.AskedCall(id=carried.conversation, n=n))
-        context = await show_context(reader, asked.AskedContext(id=carried.conversation, n=n))
+    for number in wanted:
+        call = await show_call(reader, asked.AskedCall(id=carried.conversation, number=number))
+        context = await show_context(reader, asked.AskedContext(id=carried.conversation, number=number))
         both = {"call": call.model_dump(mode="json"), "context": context.model_dump(mode="json")}
-        carried.contexts[n] = {name: once(answer) for name, answer in both.items()}
+        carried.contexts[number] = {name: once(answer) for name, answer in both.items()}
         if carried.cleaner is not None and call.body_bytes is not None:
-            carried.cleaner.learn(await _body(reader, carried.conversation, n))
+            carried.cleaner.learn(await _body(reader, carried.conversation, number))
     if left := len(calls) - len(wanted):
         which = "all of the" if not wanted else "the other"
         carried.left_out.append(f"What was sent at {which} {left:,} calls: --contexts all has them.")
 
 
-async def _body(reader: Reader, conversation: str, n: int) -> str:
+async def _body(reader: Reader, conversation: str, number: int) -> str:
     """Return the whole body of a call, of which a file has the beginnings of its pieces."""
     text, offset = "", 0
     while True:
-        body = await show_body(reader, asked.AskedBody(id=conversation, n=n, offset=offset))
+        body = await show_body(reader, asked.AskedBody(id=conversation, number=number, offset=offset))
         text += body.text
-        if body.next is None:
+        if body.next_offset is None:
             return text
-        offset = body.next
+        offset = body.next_offset
 
 
 def _clean(carried: Carried) -> None:

@@ -53,8 +53,8 @@ def carried_window(window: Window, *, limit: int | None, total: int | None) -> C
     carried.answers["state"]["fixed"] = 0 if total is None else max(0, total - window.tokens)
     row = carried.answers[""]["conversation"]
     row |= {"tokens": total or window.tokens, "fill": None if not limit else (total or window.tokens) / limit}
-    carried.answers["chart"] = {"points": [], "marks": [], "next": None}
-    carried.answers["conversations"] = {"conversations": [row], "total": 1, "next": None}
+    carried.answers["chart"] = {"points": [], "marks": [], "next_after": None}
+    carried.answers["conversations"] = {"conversations": [row], "total": 1, "next_cursor": None}
     return carried
 
 
@@ -143,7 +143,7 @@ def _answers(window: Window, limit: int | None) -> dict[str, Any]:
             ),
             policy=None,
             model=state.model,
-            warnings=(),
+            remarks=(),
             newest_call=None,
             newest_call_cost=None,
             newest_compaction=rows[-1] if rows else None,
@@ -178,8 +178,8 @@ def _state(window: Window, at: str, limit: int | None) -> State:
         tokens["covered"] += made.covered_tokens
     return State(
         conversation=window.conversation,
+        at_version=window.version,
         version=window.version,
-        newest=window.version,
         at=at,
         tokens=window.tokens,
         by_role=by_role(window.items),
@@ -192,7 +192,7 @@ def _state(window: Window, at: str, limit: int | None) -> State:
         trigger=None,
         target=None,
         context=None,
-        summary=None,
+        summary_address=None,
         open_calls=(),
         held=bool(window.state.hold),
     )

@@ -35,19 +35,22 @@ RowT = TypeVar("RowT", bound=Row)
 
 
 class ConversationRow(Frozen):
-    """A conversation; times are UTC. ``parent`` names the one that it was forked from or spawned by."""
+    """A conversation, times in UTC, with the version of its newest event and its origin (``parent``).
+
+    ``parent`` is None for one that was neither forked nor spawned.
+    """
 
     id: str
     title: str = ""
-    events: int
+    version: int
     created_at: str
     updated_at: str
-    parent: str | None = None
+    parent: dict[str, Any] | None = None
 
     def text(self) -> str:
         """Return one line."""
-        part_of = f", part of {self.parent}" if self.parent else ""
-        return f"{self.id}  {self.updated_at[:16]}, {self.events} events{part_of}" + (
+        part_of = f", part of {self.parent['conversation']}" if self.parent else ""
+        return f"{self.id}  {self.updated_at[:16]}, version {self.version}{part_of}" + (
             f"  {self.title}" if self.title else ""
         )
 
@@ -74,8 +77,8 @@ class FoundRow(Frozen):
 class DigestRow(Frozen):
     """A compaction: the lists of its digest, or the entries of them that the filters select.
 
-    ``more`` counts the entries left out of each list; ``summary`` and ``address`` are those of the block with all.
-    ``duration`` is how many seconds the compaction took, where that was measured. ``unsaid`` are the addresses of the
+    ``left_out`` counts the entries left out of each list; ``path`` and ``address`` are of the summary, which has all.
+    ``duration`` is how many seconds the compaction took, where that was measured. ``unsaid_addresses`` are of the
     covered prompts of which something asked is neither said nor listed behind it.
     """
 
@@ -83,25 +86,25 @@ class DigestRow(Frozen):
     version: int
     compaction_number: int
     at: str
-    summary: str
+    path: str
     address: str
     before_tokens: int
     after_tokens: int
     reverted_by: int | None = None
     duration: float | None = None
-    unsaid: tuple[str, ...] = ()
+    unsaid_addresses: tuple[str, ...] = ()
     entries: dict[str, list[Any]]
-    more: dict[str, int] = {}
+    left_out: dict[str, int] = {}
 
     def text(self) -> str:
         """Return a heading and a line an entry."""
         what = with_duration(f"compaction {self.compaction_number}, {self.at[:16]}", self.duration)
-        lines = [f"{self.summary}  {self.address}, {what}{_undone(self)}"]
-        if self.unsaid:
-            lines.append(f"  unsaid of what was asked: {', '.join(self.unsaid)}")
+        lines = [f"{self.path}  {self.address}, {what}{_undone(self)}"]
+        if self.unsaid_addresses:
+            lines.append(f"  unsaid of what was asked: {', '.join(self.unsaid_addresses)}")
         for name, entries in self.entries.items():
             lines += [f"  {name}: {_line(entry)}" for entry in entries]
-        lines += [f"  {name}: {count} more; `read` the summary for all" for name, count in self.more.items()]
+        lines += [f"  {name}: {count} more; `read` the summary for all" for name, count in self.left_out.items()]
         return "\n".join(lines)
 
 
@@ -127,7 +130,7 @@ class FactRow(Frozen):
     kind: FactKind
     subject: str
     tool: str
-    status: int | None = None
+    exit_status: int | None = None
     failed: bool = False
     at: str
     address: str
@@ -137,7 +140,11 @@ class FactRow(Frozen):
 
     def text(self) -> str:
         """Return one line: the address, what it is, how it ended, what it is about, what it said."""
-        ended = [self.tool, "failed" if self.failed else "", "" if self.status is None else f"exit {self.status}"]
+        ended = [
+            self.tool,
+            "failed" if self.failed else "",
+            "" if self.exit_status is None else f"exit {self.exit_status}",
+        ]
         outcome = ", ".join(word for word in ended if word)
         detail = f": {self.detail}" if self.detail else ""
         about = f" ({outcome})" if outcome else ""
@@ -216,7 +223,7 @@ class RecordAnswer(Answer):
 
 
 class ReadAnswer(Answer):
-    """A block, or a piece of it: the characters from ``begin`` to ``end`` of all its ``characters``.
+    """A block, or a piece of it: the characters from ``offset`` to ``end`` of all its ``characters``.
 
     ``address`` is empty where nothing was found. ``content`` begins with a line that says what it is. ``next_offset``
     is None where the piece is the last one.
@@ -227,7 +234,7 @@ class ReadAnswer(Answer):
     address: str = ""
     state: Literal["found", "redacted", "deleted", "unknown"]
     content: str
-    begin: int = 0
+    offset: int = 0
     end: int = 0
     characters: int = 0
     next_offset: int | None = None

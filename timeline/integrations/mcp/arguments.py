@@ -53,7 +53,7 @@ class Arguments(Frozen):
 class ConversationsArguments(Arguments):
     """Of `conversations`."""
 
-    containing: Annotated[
+    query: Annotated[
         str | None,
         Field(max_length=_SHORT, description="Only those whose id or title contains this, in upper or lower case."),
     ] = None
@@ -86,7 +86,7 @@ class ReadArguments(Arguments):
 class SearchArguments(Arguments):
     """Of `search`."""
 
-    text: Annotated[
+    query: Annotated[
         str,
         StringConstraints(min_length=1, max_length=LONGEST_QUERY),
         Field(description='Words, all of which must occur. "Quoted words" follow one another; begin* is a beginning.'),
@@ -130,7 +130,7 @@ class DigestsArguments(Arguments):
     error_text: Annotated[
         str | None, Field(max_length=_LONG, description="Only where an error's text contains this.")
     ] = None
-    compaction_numbers: Annotated[
+    compaction_number: Annotated[
         str | None,
         StringConstraints(pattern=r"^\d{1,9}(-\d{1,9})?$"),
         Field(description="Only a conversation's n-th compaction: 3, or 2-4."),
@@ -161,7 +161,7 @@ class FactsArguments(Arguments):
         str | None, Field(max_length=_SHORT, description="The whole subject matches: **/main.py, src/**/*.py.")
     ] = None
     tool: Annotated[str | None, Field(max_length=_SHORT, description="The tool of exactly this name.")] = None
-    status: Annotated[int | None, Field(description="The exit status is this number.")] = None
+    exit_status: Annotated[int | None, Field(description="A command ended with this number.")] = None
     failed: Annotated[bool | None, Field(description="true: only what failed; false: only what did not.")] = None
     covered: Annotated[
         bool | None,

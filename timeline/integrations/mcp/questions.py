@@ -80,7 +80,7 @@ class Questions:
             InvalidArgument: the cursor is none.
             StoreError: the store cannot be read.
         """
-        wanted = (asked.containing or "").casefold()
+        wanted = (asked.query or "").casefold()
         # Looked for in all, in large pages: each costs a look at when every conversation changed.
         listing = Listing(self._store, asked.cursor, _LARGE_PAGE if wanted else asked.limit + 1)
 
@@ -115,7 +115,7 @@ class Questions:
             address=_address_in(conversation, recalled.address),
             state="unknown" if recalled.state == "malformed" else recalled.state,
             content=recalled.text,
-            begin=recalled.begin,
+            offset=recalled.begin,
             end=recalled.end,
             characters=recalled.characters,
             next_offset=recalled.end if recalled.begin < recalled.end < recalled.characters else None,
@@ -131,9 +131,9 @@ class Questions:
             StoreError: the store cannot be read, or has no full-text search.
         """
         newest, last = _place_in_log(asked.cursor)
-        newest = newest or (await self._store.fact_reach()).head
-        given = asked.model_dump(include={"text", "conversation", "since", "until"})
-        found, places = self._store.search(**given, types=asked.types or None), list[int]()
+        newest = newest or (await self._store.fact_reach()).newest_position
+        given = asked.model_dump(include={"conversation", "since", "until"})
+        found, places = self._store.search(asked.query, **given, types=asked.types or None), list[int]()
 
         async def rows() -> AsyncIterator[FoundRow]:
             placed = (await self._placed(hit) async for hit in found)
@@ -245,14 +245,14 @@ class Questions:
                 version=stored.version,
                 compaction_number=stored.compaction_number,
                 at=instant_text(stored.at),
-                summary=stored.summary,
+                path=stored.path,
                 address=str(Address(stored.version, stored.conversation)),
                 before_tokens=stored.before_tokens,
                 after_tokens=stored.after_tokens,
                 reverted_by=stored.reverted_by,
                 duration=stored.duration,
-                unsaid=tuple(str(Address(version, stored.conversation)) for version in stored.unsaid),
-                more=entries.pop("more", {}),
+                unsaid_addresses=tuple(str(Address(version, stored.conversation)) for version in stored.unsaid),
+                left_out=entries.pop("more", {}),
                 entries=entries,
             )
             if cost(row, self._counter) <= self._room:
@@ -276,10 +276,10 @@ def _conversation_row(info: ConversationInfo) -> ConversationRow:
     return ConversationRow(
         id=info.id,
         title=_cut(info.title),
-        events=info.version,
+        version=info.version,
         created_at=instant_text(info.created_at),
         updated_at=instant_text(info.updated_at),
-        parent=None if info.parent is None else info.parent.conversation,
+        parent=None if info.parent is None else info.parent.model_dump(mode="json"),
     )
 
 
@@ -289,7 +289,7 @@ def _fact_row(fact: StoredFact) -> FactRow:
         kind=fact.kind,
         subject=_cut(fact.subject),
         tool=fact.tool,
-        status=fact.status,
+        exit_status=fact.exit_status,
         failed=fact.failed,
         at=instant_text(fact.at),
         address=str(Address(fact.version, fact.conversation)),
@@ -305,11 +305,11 @@ def _filters(asked: DigestsArguments) -> dict[str, Any]:
     Raises:
         InvalidFilter: the range of compactions goes backwards.
     """
-    first, _, last = (asked.compaction_numbers or "").partition("-")
+    first, _, last = (asked.compaction_number or "").partition("-")
     rounds = range(int(first), int(last or first) + 1) if first else None
     if rounds is not None and not rounds:
         raise InvalidFilter(
-            "compaction_numbers", f"{asked.compaction_numbers} goes backwards: write the smaller number first"
+            "compaction_number", f"{asked.compaction_number} goes backwards: write the smaller number first"
         )
     return {
         "conversation": asked.conversation,

@@ -114,16 +114,16 @@ class _ScopedStore:
     async def values(self, hashes: Collection[str]) -> dict[str, str]:
         return await _answered(self._store.values(hashes))
 
-    async def search(self, text: str, *, conversation: str | None = None, **asked: Any) -> AsyncIterator[Found]:
+    async def search(self, query: str, *, conversation: str | None = None, **asked: Any) -> AsyncIterator[Found]:
         self._check(conversation)
         mine = [conversation] if conversation is not None else [info.id async for info in self.conversations()]
         if len(mine) > _EACH:
-            async for one in self._only(self._store.search(text, **asked), _of):
+            async for one in self._only(self._store.search(query, **asked), _of):
                 yield one
             return
         # One by one: among the best hits of the whole store there may be none of theirs.
         found = [
-            one for id_ in mine async for one in self._only(self._store.search(text, conversation=id_, **asked), _of)
+            one for id_ in mine async for one in self._only(self._store.search(query, conversation=id_, **asked), _of)
         ]
         for one in sorted(found, key=lambda found: (found.rank, found.at), reverse=True):
             yield one

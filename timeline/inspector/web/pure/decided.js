@@ -4,7 +4,7 @@ import { counted, short, whole } from "./format.js";
 
 /** The window before and behind it; nothing where its size stays. @param {any} answer */
 function sizes(answer) {
-  const { tokens_before: before, tokens } = answer;
+  const { before_tokens: before, after_tokens: tokens } = answer;
   const said = short(before) === short(tokens) ? whole : short;
   return before === tokens ? `The window stays at ${short(tokens)} tokens.` : `The window goes from ${said(before)} to ${said(tokens)} tokens.`;
 }
@@ -20,7 +20,7 @@ function named(answer) {
 export function tried(answer) {
   switch (answer.decision) {
     case "fork":
-      return `${answer.conversation} would share the log up to version ${whole(answer.base)}, with a window of ${short(answer.tokens)} tokens. This conversation does not change.`;
+      return `${answer.conversation} would share the log up to version ${whole(answer.base)}, with a window of ${short(answer.after_tokens)} tokens. This conversation does not change.`;
     case "undo":
       return `${counted(answer.reverted.length, "compaction")} would be undone: ${answer.reverted.map((/** @type {number} */ version) => `@${version}`).join(", ")}. ${counted(answer.blocks.length + answer.blocks_left_out, "block")} would be shown again. ${sizes(answer)} Nothing is compacted by itself until you compact.`;
     case "compact":

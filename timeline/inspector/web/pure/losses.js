@@ -7,18 +7,18 @@ export function sentBy(used) {
 
 /**
  * The losses of calls by their cause, the dearest first; a price that is not known makes its sum unknown.
- * @param {{ cache: { lost: number, cause: { kind: string } | null, extra: number | null } | null }[]} calls
+ * @param {{ cache: { lost_tokens: number, cause: { kind: string } | null, extra_cost: number | null } | null }[]} calls
  */
 export function byCause(calls) {
-  /** @type {Map<string, { kind: string, times: number, lost: number, extra: number | null }>} */
+  /** @type {Map<string, { kind: string, times: number, lost_tokens: number, extra_cost: number | null }>} */
   const found = new Map();
   for (const { cache } of calls) {
-    if (!cache?.lost || !cache.cause) continue;
-    const sum = found.get(cache.cause.kind) ?? { kind: cache.cause.kind, times: 0, lost: 0, extra: 0 };
+    if (!cache?.lost_tokens || !cache.cause) continue;
+    const sum = found.get(cache.cause.kind) ?? { kind: cache.cause.kind, times: 0, lost_tokens: 0, extra_cost: 0 };
     sum.times += 1;
-    sum.lost += cache.lost;
-    sum.extra = sum.extra === null || cache.extra === null ? null : sum.extra + cache.extra;
+    sum.lost_tokens += cache.lost_tokens;
+    sum.extra_cost = sum.extra_cost === null || cache.extra_cost === null ? null : sum.extra_cost + cache.extra_cost;
     found.set(cache.cause.kind, sum);
   }
-  return [...found.values()].sort((one, other) => (other.extra ?? 0) - (one.extra ?? 0) || other.lost - one.lost);
+  return [...found.values()].sort((one, other) => (other.extra_cost ?? 0) - (one.extra_cost ?? 0) || other.lost_tokens - one.lost_tokens);
 }

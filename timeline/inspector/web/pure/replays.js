@@ -7,18 +7,18 @@ export function policiesOf(named, most) {
 
 /**
  * The paths of several lines over one scale, as steps; of more calls than there is room for the highest ones stand.
- * @param {{ n: number, tokens: number }[][]} lines @param {number} width @param {number} height
+ * @param {{ number: number, tokens: number }[][]} lines @param {number} width @param {number} height
  */
 export function linesOf(lines, width, height) {
   const most = Math.max(1, ...lines.flat().map((call) => call.tokens));
-  const last = Math.max(2, ...lines.flat().map((call) => call.n));
+  const last = Math.max(2, ...lines.flat().map((call) => call.number));
   const across = (/** @type {number} */ n) => Math.round((10 * width * (n - 1)) / (last - 1)) / 10;
   const up = (/** @type {number} */ tokens) => Math.round(10 * (2 + height - (height * tokens) / most)) / 10;
   const paths = lines.map((calls) => {
     /** @type {Map<number, number>} */
     const columns = new Map();
     for (const call of calls) {
-      const x = across(call.n);
+      const x = across(call.number);
       columns.set(x, Math.max(columns.get(x) ?? 0, call.tokens));
     }
     const places = [...columns].sort(([one], [other]) => one - other);

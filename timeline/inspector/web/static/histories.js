@@ -68,7 +68,7 @@ export function stateAt(rows, newest, at) {
   const window = rows.find((row) => row.state === "visible");
   return {
     ...newest,
-    version: at,
+    at_version: at,
     at: last?.at ?? newest.at,
     tokens,
     by_role: byRole,
@@ -78,7 +78,7 @@ export function stateAt(rows, newest, at) {
     calls: rows.filter((row) => row.type === "model.called").length,
     compactions: rows.filter((row) => row.type === "conv.range.summary").length,
     context: newestOf("context.rendered")?.version ?? null,
-    summary: summary?.address ?? null,
+    summary_address: summary?.address ?? null,
     open_calls: [],
   };
 }

@@ -75,7 +75,7 @@ export class StaticSource {
       }
       rows.push(this._at(row, at));
     }
-    return { conversation: this.index.conversation, at, version, first_version: first, rows, next };
+    return { conversation: this.index.conversation, at_version: at, version, first_version: first, rows, next_after: next };
   }
 
   /** @param {any} row @param {number} at */
@@ -105,7 +105,7 @@ export class StaticSource {
     const offset = Number(given.offset ?? 0);
     const limit = Number(given.limit ?? PIECE);
     const end = Math.min(found.text.length, offset + limit);
-    return { ...found, text: found.text.slice(offset, end), offset, length: found.text.length, next: end < found.text.length ? end : null };
+    return { ...found, text: found.text.slice(offset, end), offset, characters: found.text.length, next_offset: end < found.text.length ? end : null };
   }
 
   /** @param {Given} given */
@@ -113,11 +113,11 @@ export class StaticSource {
     const { calls } = this.index.answers;
     const first = Number(given.after ?? 0);
     const limit = Number(given.limit ?? 1000);
-    const from = calls.calls.findIndex((/** @type {any} */ call) => call.n > first);
-    if (from < 0) return { ...calls, calls: [], costs: [], cache: [], next: null };
+    const from = calls.calls.findIndex((/** @type {any} */ call) => call.number > first);
+    if (from < 0) return { ...calls, calls: [], costs: [], cache: [], next_after: null };
     const shown = calls.calls.slice(from, from + limit);
-    const next = from + limit < calls.calls.length ? shown.at(-1).n : null;
-    return { ...calls, calls: shown, costs: calls.costs.slice(from, from + limit), cache: calls.cache.slice(from, from + limit), next };
+    const next = from + limit < calls.calls.length ? shown.at(-1).number : null;
+    return { ...calls, calls: shown, costs: calls.costs.slice(from, from + limit), cache: calls.cache.slice(from, from + limit), next_after: next };
   }
 
   /** @param {number} n @param {string} part */
@@ -158,7 +158,7 @@ function leftOut(message) {
 
 /** @param {any} answer @param {string} list @param {number} first */
 function after(answer, list, first) {
-  return { ...answer, [list]: answer[list].filter((/** @type {any} */ one) => one.n > first), next: null };
+  return { ...answer, [list]: answer[list].filter((/** @type {any} */ one) => one.number > first), next_after: null };
 }
 
 /** Put what several contexts share back in its places. @param {any} value @returns {Promise<any>} */

@@ -55,11 +55,11 @@ function useFocusGivenBack() {
 /** @param {{ id: string, why: any, near: any, version: number }} props */
 function Because({ id, why, near, version }) {
   const where = why.at === version ? "now" : `at version ${whole(why.at)}`;
-  const call = near && near.version >= why.at - 1 ? `, call ${whole(near.n)}` : "";
+  const call = near && near.version >= why.at_version - 1 ? `, call ${whole(near.number)}` : "";
   return html`<section class="because" aria-label="Why">
     <p class="verdict"><${State} state=${why.state} /> <span>${stateOf(why.state).about}</span> <span class="faint">${where}${call}</span></p>
     ${why.in_words && html`<p class="reason"><${Sentence} id=${id} why=${why} /></p>`}
-    ${why.since !== null && why.since !== undefined && html`<p class="faint">Since <a href=${linkTo("log", { at: why.since })}>version ${whole(why.since)}</a>${why.since_at ? `, ${day(why.since_at)} ${clock(why.since_at)}` : ""}.</p>`}
+    ${why.since_version !== null && why.since_version !== undefined && html`<p class="faint">Since <a href=${linkTo("log", { at: why.since_version })}>version ${whole(why.since_version)}</a>${why.since_at ? `, ${day(why.since_at)} ${clock(why.since_at)}` : ""}.</p>`}
     ${why.shown_as && why.shown_as.text && html`<div class="shown-as"><h3>${why.shown_as.kind === "abridged" ? "Shown abridged" : "Shown in its place"}</h3><p><button class="link mono" onClick=${() => open({ block: why.shown_as.address })}>${why.shown_as.address}</button> ${why.shown_as.text}</p></div>`}
     ${why.retold?.length > 0 && html`<${Retold} id=${id} retold=${why.retold} />`}
     ${why.ways_back?.length > 0 && html`<details class="ways"><summary>How to bring it back</summary>${why.ways_back.map((/** @type {any} */ way, /** @type {number} */ place) => html`<${Command} key=${place} text=${wayBack(id, way)} />`)}</details>`}
@@ -69,10 +69,10 @@ function Because({ id, why, near, version }) {
 /** What decided, as a sentence: of a covered block the compaction by its number, and the turn that it cut. @param {{ id: string, why: any }} props */
 function Sentence({ id, why }) {
   const covered = why.state === "covered" && why.compaction_number !== null;
-  const found = useLoaded(covered ? pathOf(id, `compactions/${why.since}`) : null, {}, `${id} ${why.since}`);
+  const found = useLoaded(covered ? pathOf(id, `compactions/${why.since_version}`) : null, {}, `${id} ${why.since_version}`);
   if (!covered) return why.in_words;
   const turn = found.data?.compaction.split_turn_id;
-  return html`<b>Covered by <a href=${linkTo("compactions", { compaction: why.since })}>compaction ${why.compaction_number}</a>${turn ? `, cut inside ${spaced(turn)}` : ""}.</b> <span class="faint">${why.in_words}</span>`;
+  return html`<b>Covered by <a href=${linkTo("compactions", { compaction: why.since_version })}>compaction ${why.compaction_number}</a>${turn ? `, cut inside ${spaced(turn)}` : ""}.</b> <span class="faint">${why.in_words}</span>`;
 }
 
 /** What the summaries kept of the block, one after the other. @param {{ id: string, retold: any[] }} props */
@@ -110,10 +110,10 @@ function Listed({ text }) {
 /** @param {{ id: string, found: any, query: string }} props */
 function Content({ id, found, query }) {
   const [more, setMore] = useState({ of: "", text: "", next: /** @type {number | null} */ (null) });
-  const mine = more.of === found.address ? more : { of: found.address, text: "", next: found.next };
+  const mine = more.of === found.address ? more : { of: found.address, text: "", next: found.next_offset };
   const further = async () => {
     const piece = await source.now.get(pathOf(id, `blocks/${encodeURIComponent(found.address)}`), { offset: mine.next });
-    setMore({ of: found.address, text: mine.text + piece.text, next: piece.next });
+    setMore({ of: found.address, text: mine.text + piece.text, next: piece.next_offset });
   };
   const text = found.text + mine.text;
   const prose = !found.list_of && ["assistant.completion", "conv.range.summary", "user.prompt", "note", "stage.digest", "assistant.reasoning"].includes(found.type) && !query && text.length < 100_000;
@@ -125,12 +125,12 @@ function Content({ id, found, query }) {
       <div><dt>appended</dt><dd><a href=${linkTo("log", { at: found.version })}>version ${whole(found.version)}</a>, <time datetime=${found.at}>${day(found.at)} ${clock(found.at)}</time></dd></div>
       ${found.partner && html`<div><dt>${found.type === "react.tool.call" ? "result" : "call"}</dt><dd><button class="link mono" onClick=${() => open({ block: found.partner })}>${found.partner}</button></dd></div>`}
     </dl>
-    <div class="content-bar"><span class="faint">${found.length > text.length ? `${bytes(text.length)} of ${bytes(found.length)} characters` : `${whole(found.length)} characters`}</span>
+    <div class="content-bar"><span class="faint">${found.characters > text.length ? `${bytes(text.length)} of ${bytes(found.characters)} characters` : `${whole(found.characters)} characters`}</span>
       ${prose && html`<button class="quiet" aria-pressed=${plain} onClick=${() => setPlain(!plain)}>Plain text</button>`}<${Copy} text=${text} /></div>
     ${found.lists?.length > 0 && html`<p>Before it: ${found.lists.map((/** @type {string} */ name) => html`<button key=${name} class="link" onClick=${() => open({ block: name })}>${name.endsWith(".paths") ? "all paths" : "all names"}</button> `)}</p>`}
     ${found.list_of && html`<p>Everything before <button class="link mono" onClick=${() => open({ block: found.list_of })}>${found.list_of}</button>, read from the log as it is now.</p><${Listed} text=${text} />`}
     ${found.list_of ? null : text ? (prose && !plain ? html`<${Markdown} text=${text} />` : html`<pre tabindex="0" role="region" aria-label="Text of the block"><${Marked} text=${text} query=${query} /></pre>`) : html`<p class="faint">It has no text.</p>`}
-    ${mine.next !== null && html`<button class="further" onClick=${further}>Read on: ${bytes(found.length - text.length)} more</button>`}
+    ${mine.next !== null && html`<button class="further" onClick=${further}>Read on: ${bytes(found.characters - text.length)} more</button>`}
     ${data.length > 0 && html`<details class="fields"><summary>Other fields</summary><pre tabindex="0" role="region" aria-label="Fields of the block">${JSON.stringify(Object.fromEntries(data), null, 2)}</pre></details>`}
     ${Object.entries(found.left_out ?? {}).map(([name, size]) => html`<p key=${name} class="faint">${name}: ${bytes(Number(size))}, not shown here; timeline read prints it.</p>`)}
   </section>`;

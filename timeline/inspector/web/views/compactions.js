@@ -47,7 +47,7 @@ function Chain({ cards, failures, chosen, at }) {
     ${cards.map((card) => {
       const names = ["chain-card", card === chosen && "chosen", card.reverted_by && "undone", card.version > at && "later"];
       return html`<a key=${card.version} ref=${card === chosen ? here : null} class=${names.filter(Boolean).join(" ")} href=${linkTo("compactions", { compaction: card.version, beside: null })} aria-current=${card === chosen ? "true" : null}>
-        <b>#${card.number}</b> <span>${short(card.before_tokens)} → ${short(card.after_tokens)}</span>
+        <b>#${card.compaction_number}</b> <span>${short(card.before_tokens)} → ${short(card.after_tokens)}</span>
         <small>${card.reverted_by ? "undone" : spaced(card.reason)}, ${clock(card.at).slice(0, 5)}</small>
       </a>`;
     })}
@@ -63,7 +63,7 @@ function Card({ id, card, cards, at, second, beside = null }) {
   const next = cards[place + 1];
   return html`<article class=${card.reverted_by ? "compaction undone" : "compaction"} aria-labelledby=${`compaction-${card.version}`}>
     <header>
-      <h2 id=${`compaction-${card.version}`}>Compaction ${card.number}</h2>
+      <h2 id=${`compaction-${card.version}`}>Compaction ${card.compaction_number}</h2>
       <p class="faint">${day(card.at)} ${clock(card.at)}, <a href=${linkTo("log", { at: card.version })}>version ${whole(card.version)}</a>${card.reverted_by ? html`, <strong>undone at <a href=${linkTo("log", { at: card.reverted_by })}>${whole(card.reverted_by)}</a></strong>` : ""}${card.version > at ? `, after version ${whole(at)}` : ""}</p>
       ${second && html`<button class="quiet close" aria-label="Put this one away" onClick=${() => slide({ beside: null })}>✕</button>`}
     </header>
@@ -76,7 +76,7 @@ function Card({ id, card, cards, at, second, beside = null }) {
       ${!beside && !second && !earlier && next && html`<button class="link" onClick=${() => open({ compaction: next.version, beside: card.version })}>Beside the next one</button>`}
     </div>
     ${!card.reverted_by && !second && html`<${Decisions} id=${id} title="Take it back" choices=${[{ key: "undo", label: card.superseded_by ? "Undo it and those built on it" : "Undo it", given: { decision: "undo", version: card.version, cascade: Boolean(card.superseded_by) } }]} />`}
-    <${Shown} answer=${found} of="The summary" lines=${8}>${(/** @type {any} */ data) => html`<${Summary} data=${data} number=${card.number} />`}<//>
+    <${Shown} answer=${found} of="The summary" lines=${8}>${(/** @type {any} */ data) => html`<${Summary} data=${data} number=${card.compaction_number} />`}<//>
     ${!card.reverted_by && html`<details class="ways"><summary>How to take it back in a terminal</summary><${Command} text=${`timeline undo ${shellWord(id)} --version ${card.version}${card.superseded_by ? " --cascade" : ""}`} /></details>`}
   </article>`;
 }
@@ -85,14 +85,14 @@ function Card({ id, card, cards, at, second, beside = null }) {
 function Saved({ card }) {
   const most = Math.max(card.before_tokens, card.after_tokens, 1);
   return html`<div class="saved">
-    <p class="figure"><b>${short(card.before_tokens)} → ${short(card.after_tokens)}</b> <span>tokens${card.saved === null ? "" : `, ${percent(card.saved)} less`}</span></p>
+    <p class="figure"><b>${short(card.before_tokens)} → ${short(card.after_tokens)}</b> <span>tokens${card.saved_share === null ? "" : `, ${percent(card.saved_share)} less`}</span></p>
     <div class="saved-bar" role="img" aria-label=${`${whole(card.before_tokens)} tokens before, ${whole(card.after_tokens)} after`}><i style=${{ width: `${(100 * card.before_tokens) / most}%` }}></i><i class="after" style=${{ width: `${(100 * card.after_tokens) / most}%` }}></i></div>
   </div>`;
 }
 
 /** @param {{ card: any }} props */
 function Facts({ card }) {
-  const turns = card.first_turn ? (card.last_turn && card.first_turn !== card.last_turn ? `${spaced(card.first_turn)} to ${spaced(card.last_turn)}` : `from ${spaced(card.first_turn)} on`) : "";
+  const turns = card.first_turn_id ? (card.last_turn_id && card.first_turn_id !== card.last_turn_id ? `${spaced(card.first_turn_id)} to ${spaced(card.last_turn_id)}` : `from ${spaced(card.first_turn_id)} on`) : "";
   const rows = [
     ["why", spaced(card.reason) + (card.target_missed ? ", and its target was missed" : "")],
     ["cut", `${card.split_turn_id ? `inside ${spaced(card.split_turn_id)}` : "between turns"}${card.cut ? `, before version ${whole(card.cut)}` : ""}`],

@@ -16,7 +16,7 @@ const FIRST = 60;
 /** @param {{ id: string, at: number, points: any[], given: Record<string, string> }} props */
 export function CallContext({ id, at, points, given }) {
   const near = points[lastUpTo(points, at, (point) => point.version)];
-  const number = near?.n ?? null;
+  const number = near?.number ?? null;
   const form = given.form ?? "blocks";
   if (number === null) {
     return html`<${Empty} title="No call was recorded up to this version">
@@ -37,7 +37,7 @@ export function CallContext({ id, at, points, given }) {
 /** @param {{ id: string, number: number, points: any[] }} props */
 function CallHead({ id, number, points }) {
   const found = useLoaded(pathOf(id, `calls/${number}`), {}, id, 60);
-  const place = points.findIndex((point) => point.n === number);
+  const place = points.findIndex((point) => point.number === number);
   const to = (/** @type {number} */ next) => points[next] && slide({ at: points[next].version });
   return html`<div class="call-head">
     <div class="call-title">
@@ -72,7 +72,7 @@ function CallFacts({ found }) {
 function Sent({ id, number, wire, form, query, open: opened }) {
   const found = useLoaded(pathOf(id, `calls/${number}/context`), { wire }, id, 60);
   return html`<${Shown} answer=${found} of="The context of this call" lines=${8}>${(/** @type {any} */ data) =>
-    form === "request" ? html`<${Pieces} pieces=${data.request} query=${query} />` : html`<${Blocks} id=${id} explanation=${data.explanation} query=${query} opened=${opened} />`}<//>`;
+    form === "request" ? html`<${Pieces} pieces=${data.pieces} query=${query} />` : html`<${Blocks} id=${id} explanation=${data.explanation} query=${query} opened=${opened} />`}<//>`;
 }
 
 /** @param {{ id: string, explanation: any, query: string, opened: string | undefined }} props */
@@ -90,7 +90,7 @@ function Blocks({ id, explanation, query, opened }) {
       <button class="link mono" onClick=${() => open({ block: `@${block.version}` })}>@${block.version}</button>
       <${Kind} type=${block.type} name=${rows.row(block.version)?.tool && block.type === "react.tool.call" ? rows.row(block.version).tool : undefined} />
       <span class="sent-why"><span class="sent-text"><${Marked} text=${preview(rows.row(block.version))} query=${query} /></span><span class="sent-reason"><span class="mono path">${block.path}</span> ${block.rule === "window" ? "" : block.reason}</span></span>
-      <span class="row-tokens" title=${block.tokens === block.of_tokens ? "" : `of ${whole(block.of_tokens)}`}>${whole(block.tokens)}</span>
+      <span class="row-tokens" title=${block.shown_tokens === block.tokens ? "" : `of ${whole(block.tokens)}`}>${whole(block.shown_tokens)}</span>
       <${State} state=${block.state} />
       ${points.has(block.path) && html`<span class="cache-point" title=${points.get(block.path).reason}>⌃ cache point: ${spaced(points.get(block.path).kind)}</span>`}
     </li>`)}
@@ -146,15 +146,15 @@ function Body({ id, number, wire, query }) {
   useEffect(() => setMore({ of: "", text: "", next: null }), [path, wire]);
   return html`<${Shown} answer=${found} of="The body of this call" lines=${10}>${(/** @type {any} */ data) => {
     const text = data.text + more.text;
-    const next = more.text ? more.next : data.next;
+    const next = more.text ? more.next : data.next_offset;
     const further = async () => {
       const piece = await source.now.get(path, { wire, offset: next });
-      setMore({ of: path, text: more.text + piece.text, next: piece.next });
+      setMore({ of: path, text: more.text + piece.text, next: piece.next_offset });
     };
     return html`<div class="body">
-      <div class="content-bar"><span class="faint">${next === null ? bytes(data.length) : `${bytes(text.length)} of ${bytes(data.length)}`}</span><${Copy} text=${text} label="Copy JSON" />${next === null && html`<${Copy} text=${curl(data.wire, text)} label="Copy as curl" />`}</div>
+      <div class="content-bar"><span class="faint">${next === null ? bytes(data.characters) : `${bytes(text.length)} of ${bytes(data.characters)}`}</span><${Copy} text=${text} label="Copy JSON" />${next === null && html`<${Copy} text=${curl(data.wire, text)} label="Copy as curl" />`}</div>
       <pre tabindex="0" role="region" aria-label="Body of the request"><${Marked} text=${text} query=${query} /></pre>
-      ${next !== null && html`<button class="further" onClick=${further}>Read on: ${bytes(data.length - text.length)} more</button>`}
+      ${next !== null && html`<button class="further" onClick=${further}>Read on: ${bytes(data.characters - text.length)} more</button>`}
     </div>`;
   }}<//>`;
 }

@@ -106,12 +106,12 @@ function useChart(id, version) {
     const gather = async () => {
       const points = [...chart.points];
       let { read } = chart;
-      for (let after = points[points.length - 1]?.n ?? 0; after !== null; ) {
+      for (let after = points[points.length - 1]?.number ?? 0; after !== null; ) {
         const page = await source.now.get(pathOf(id, "chart"), { after, limit: 5000, wait: read ? SLICE : FIRST_SLICE, _seen: `${version} ${read}` }, stop.signal);
         points.push(...page.points.map(pointOf));
-        after = page.next;
-        read = page.read ?? version;
-        setChart({ points: [...points], marks: page.marks, turns: page.turns ?? [], error: null, loading: after !== null, read });
+        after = page.next_after;
+        read = page.read_until ?? version;
+        setChart({ points: [...points], marks: page.marks, turns: page.turn_versions ?? [], error: null, loading: after !== null, read });
       }
     };
     gather().catch((error) => stop.signal.aborted || setChart((before) => ({ ...before, error, loading: false })));
@@ -178,7 +178,7 @@ function Open({ id, found, chart }) {
 /** A link to a call is one to its version. @param {string | undefined} call @param {any[]} points */
 function useCallOfAddress(call, points) {
   useEffect(() => {
-    const point = call && points.find((one) => String(one.n) === call);
+    const point = call && points.find((one) => String(one.number) === call);
     if (point) slide({ at: point.version, call: null });
   }, [call, points]);
 }
@@ -215,7 +215,7 @@ function Strip({ id, found, at, points, picked, behind, compacted }) {
       ${!gone && html`<${Gauge} fill=${fill} total=${total} limit=${limit} trigger=${now?.trigger ?? null} target=${now?.target ?? null} />`}
     </div>
     <${Compacted} found=${compacted} picked=${picked} />
-    ${!source.now.moment && html`<${Called} id=${id} found=${found} picked=${picked} point=${picked === null ? null : near} behind=${behind} /><${Health} warnings=${found.warnings} picked=${picked} />`}
+    ${!source.now.moment && html`<${Called} id=${id} found=${found} picked=${picked} point=${picked === null ? null : near} behind=${behind} /><${Health} remarks=${found.remarks} picked=${picked} />`}
   </div>`;
 }
 
@@ -230,13 +230,13 @@ function Compacted({ found, picked }) {
   return html`<div class="card">
     <h2>Compactions${then}</h2>
     <p class="figure"><b>${whole(count)}</b> <span>${newest ? `newest ${ago(newest.at, Date.now())}` : "undone"}</span></p>
-    ${newest && html`<p class="line"><a href=${linkTo("compactions", { compaction: newest.version })}>#${newest.number}: ${short(newest.before_tokens)} → ${short(newest.after_tokens)}</a>${newest.saved !== null ? `, ${percent(newest.saved)} less` : ""}</p>`}
+    ${newest && html`<p class="line"><a href=${linkTo("compactions", { compaction: newest.version })}>#${newest.compaction_number}: ${short(newest.before_tokens)} → ${short(newest.after_tokens)}</a>${newest.saved_share !== null ? `, ${percent(newest.saved_share)} less` : ""}</p>`}
   </div>`;
 }
 
 /** @param {{ id: string, found: any, picked: number | null, point: any, behind: boolean }} props */
 function Called({ id, found, picked, point, behind }) {
-  const one = useLoaded(point ? pathOf(id, "calls") : null, point ? { after: point.n - 1, limit: 1 } : {}, id, 80);
+  const one = useLoaded(point ? pathOf(id, "calls") : null, point ? { after: point.number - 1, limit: 1 } : {}, id, 80);
   const call = point ? one.data?.calls[0] : picked === null ? found.newest_call : null;
   const cost = point ? one.data?.costs[0] : found.newest_call_cost;
   if (!call && !point && picked !== null && found.newest_call) {
@@ -244,31 +244,31 @@ function Called({ id, found, picked, point, behind }) {
   }
   if (!call) {
     return html`<div class="card"><h2>Last call</h2>
-      ${point ? html`<p class="figure"><b>#${whole(point.n)}</b></p>` : html`<p class="figure"><b>–</b> <span>no call is recorded</span></p><p class="line faint">timeline.record(reply, request=…) records one.</p>`}
+      ${point ? html`<p class="figure"><b>#${whole(point.number)}</b></p>` : html`<p class="figure"><b>–</b> <span>no call is recorded</span></p><p class="line faint">timeline.record(reply, request=…) records one.</p>`}
     </div>`;
   }
   const used = call.usage;
   const sent = used.input_tokens + used.cache_read_tokens + used.cache_write_5m_tokens + used.cache_write_1h_tokens;
   return html`<div class="card">
-    <h2>${point ? "Call" : "Last call"} ${whole(call.n)}</h2>
+    <h2>${point ? "Call" : "Last call"} ${whole(call.number)}</h2>
     <p class="figure"><b>${cost === null || cost === undefined ? short(sent) : money(cost)}</b> <span>${cost === null || cost === undefined ? "tokens sent" : `${short(sent)} in, ${short(used.output_tokens)} out`}</span></p>
     <p class="line"><a href=${linkTo("context", { at: call.version })}>what it was sent</a>${sent ? `, ${percent(used.cache_read_tokens / sent)} from cache` : ""}${call.duration === null ? "" : `, ${duration(call.duration)}`}${call.error ? html`, <strong class="bad">failed</strong>` : ""}</p>
   </div>`;
 }
 
-/** What is wrong with the conversation as it is now, whichever version is looked at. @param {{ warnings: any[], picked: number | null }} props */
-function Health({ warnings, picked }) {
+/** What is wrong with the conversation as it is now, whichever version is looked at. @param {{ remarks: any[], picked: number | null }} props */
+function Health({ remarks, picked }) {
   const title = picked === null ? "Health" : "Health now";
-  const wrong = warnings.filter((one) => one.level === "warning");
-  const [first] = [...wrong, ...warnings];
+  const wrong = remarks.filter((one) => one.level === "warning");
+  const [first] = [...wrong, ...remarks];
   if (!first) {
     return html`<div class="card"><h2>${title}</h2><p class="figure"><b class="well"><i aria-hidden="true">✓</i> fine</b></p><p class="line faint">Nothing failed, nothing was lost.</p></div>`;
   }
   return html`<div class=${wrong.length ? "card wrong" : "card"}>
     <h2>${title}</h2>
-    <p class="figure"><b><i aria-hidden="true">${wrong.length ? "▲" : "ℹ"}</i> ${wrong.length ? `${whole(wrong.length)} to look at` : `${whole(warnings.length)} to know`}</b></p>
+    <p class="figure"><b><i aria-hidden="true">${wrong.length ? "▲" : "ℹ"}</i> ${wrong.length ? `${whole(wrong.length)} to look at` : `${whole(remarks.length)} to know`}</b></p>
     <details class="line"><summary>${first.text}</summary>
-      <ul>${warnings.map((one, place) => html`<li key=${place}>${one.text} ${one.version ? html`<a href=${linkTo("log", { at: one.version })}>version ${whole(one.version)}</a>` : ""}</li>`)}</ul>
+      <ul>${remarks.map((one, place) => html`<li key=${place}>${one.text} ${one.version ? html`<a href=${linkTo("log", { at: one.version })}>version ${whole(one.version)}</a>` : ""}</li>`)}</ul>
     </details>
   </div>`;
 }

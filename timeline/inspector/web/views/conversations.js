@@ -15,10 +15,10 @@ export function Conversations({ query }) {
   const [more, setMore] = useState(/** @type {{ rows: any[], after: string | null } | null} */ (null));
   useEffect(() => setMore(null), [first.data]);
   const rows = first.data ? [...first.data.conversations, ...(more?.rows ?? [])] : [];
-  const after = more ? more.after : (first.data?.next ?? null);
+  const after = more ? more.after : (first.data?.next_cursor ?? null);
   const further = async () => {
-    const page = await source.now.get("conversations", { query, limit: PAGE, after });
-    setMore({ rows: [...(more?.rows ?? []), ...page.conversations], after: page.next ?? null });
+    const page = await source.now.get("conversations", { query, limit: PAGE, cursor: after });
+    setMore({ rows: [...(more?.rows ?? []), ...page.conversations], after: page.next_cursor ?? null });
   };
   return html`<section class="conversations" aria-labelledby="title">
     <div class="title-row">

@@ -18,13 +18,13 @@ export function Diff({ id, at, points, given }) {
   if (given.other) return html`<${Across} id=${id} after=${points[here]} other=${given.other} />`;
   if (here < 1) return html`<${Empty} title="There are no two calls to compare yet"><p>Move the slider behind the second call.</p><//>`;
   const after = points[here];
-  const before = points.find((point) => String(point.n) === given.from && point.n < after.n) ?? points[here - 1];
+  const before = points.find((point) => String(point.number) === given.from && point.number < after.number) ?? points[here - 1];
   return html`<div class="diff">
     <div class="choice">
-      <label>From call <select value=${String(before.n)} onChange=${(/** @type {any} */ event) => slide({ from: event.target.value })}>${nearby(points, here, before.n).map((point) => html`<option key=${point.n} value=${String(point.n)}>${point.n}, ${clock(point.at)}, ${short(point.total)} tokens</option>`)}</select></label>
-      <span>to call <b>${after.n}</b>, ${clock(after.at)}, ${short(after.total)} tokens</span>
+      <label>From call <select value=${String(before.number)} onChange=${(/** @type {any} */ event) => slide({ from: event.target.value })}>${nearby(points, here, before.number).map((point) => html`<option key=${point.number} value=${String(point.number)}>${point.number}, ${clock(point.at)}, ${short(point.total)} tokens</option>`)}</select></label>
+      <span>to call <b>${after.number}</b>, ${clock(after.at)}, ${short(after.total)} tokens</span>
     </div>
-    <${Found} id=${id} n=${after.n} asked=${{ a: `call:${before.n}`, b: `call:${after.n}` }} other="" />
+    <${Found} id=${id} number=${after.number} asked=${{ a: `call:${before.number}`, b: `call:${after.number}` }} other="" />
   </div>`;
 }
 
@@ -32,29 +32,29 @@ export function Diff({ id, at, points, given }) {
 function Across({ id, after, other }) {
   if (!after) return html`<${Empty} title="Nothing was sent yet at this version"><p>Move the slider behind a call: its context is held against the newest one of ${other}.</p><//>`;
   return html`<div class="diff">
-    <div class="choice"><span>From call <b>${after.n}</b> here, ${clock(after.at)}, ${short(after.total)} tokens, to the newest context of <a href=${writeAddress({ conversation: other, view: "context", given: {} })}>${other}</a></span>
+    <div class="choice"><span>From call <b>${after.number}</b> here, ${clock(after.at)}, ${short(after.total)} tokens, to the newest context of <a href=${writeAddress({ conversation: other, view: "context", given: {} })}>${other}</a></span>
       <button class="link" onClick=${() => slide({ other: "" })}>Compare calls of this conversation</button></div>
-    <${Found} id=${id} n=${after.n} asked=${{ a: `call:${after.n}`, b: "last", other }} other=${other} />
+    <${Found} id=${id} number=${after.number} asked=${{ a: `call:${after.number}`, b: "last", other }} other=${other} />
   </div>`;
 }
 
 /** The calls to choose from: those just before, and a few far ones. @param {any[]} points @param {number} here @param {number} chosen */
 function nearby(points, here, chosen) {
   const close = points.slice(Math.max(0, here - 60), here).reverse();
-  const far = points.slice(0, Math.max(0, here - 60)).filter((point, place, all) => point.n === chosen || place % Math.ceil(all.length / 20) === 0);
+  const far = points.slice(0, Math.max(0, here - 60)).filter((point, place, all) => point.number === chosen || place % Math.ceil(all.length / 20) === 0);
   return [...close, ...far.reverse()];
 }
 
-/** Bytes are those of the form that call `n` was sent in. @param {{ id: string, n: number, asked: Record<string, string>, other: string }} props */
-function Found({ id, n, asked, other }) {
-  const called = useLoaded(pathOf(id, "calls"), { after: n - 1, limit: 1 }, id, 80);
+/** Bytes are those of the form that call `number` was sent in. @param {{ id: string, number: number, asked: Record<string, string>, other: string }} props */
+function Found({ id, number, asked, other }) {
+  const called = useLoaded(pathOf(id, "calls"), { after: number - 1, limit: 1 }, id, 80);
   const sent = called.data?.calls[0]?.wire || null;
   const found = useLoaded(called.data || called.error ? pathOf(id, "diff") : null, { ...asked, wire: sent }, id, 80);
   return html`<${Shown} answer=${found} of="The difference" lines=${8}>${(/** @type {any} */ data) => {
     const diff = data.difference;
     const wire = diff.prefixes?.[1] ?? diff.prefixes?.[0];
     return html`<div>
-      <p class="lead">${wire?.intact ? "Only appended: the prefix is the same, byte for byte." : wire ? html`The prefix broke after <b>${whole(wire.common_bytes)}</b> of ${whole(wire.before_bytes)} bytes of ${spaced(wire.form)}${wire.cause ? html`: ${wire.cause.text}` : ""}.` : "The contexts have no wire form in common."}
+      <p class="lead">${wire?.intact ? "Only appended: the prefix is the same, byte for byte." : wire ? html`The prefix broke after <b>${whole(wire.common_bytes)}</b> of ${whole(wire.before_bytes)} bytes of ${spaced(wire.wire)}${wire.cause ? html`: ${wire.cause.text}` : ""}.` : "The contexts have no wire form in common."}
         ${diff.reuse && html` With a warm cache ${short(diff.reuse.cached)} tokens are read from it and ${short(diff.reuse.processed)} processed${diff.reuse.cached + diff.reuse.processed ? `, ${percent(diff.reuse.cached / (diff.reuse.cached + diff.reuse.processed))} of it cheap` : ""}.`}
         ${diff.differs?.length > 0 && html` Different besides: ${diff.differs.map(spaced).join(", ")}.`}</p>
       ${wire?.first_difference && html`<${First} first=${wire.first_difference} />`}
@@ -75,12 +75,12 @@ function First({ first }) {
 /** Blocks; those of another conversation lead to it. @param {{ title: string, sign: string, rows: any[], of?: string }} props */
 function List({ title, sign, rows, of = "" }) {
   if (!rows?.length) return null;
-  const tokens = rows.reduce((sum, row) => sum + (row.tokens ?? row.after_tokens ?? 0), 0);
+  const tokens = rows.reduce((sum, row) => sum + (row.shown_tokens ?? row.after_tokens ?? 0), 0);
   return html`<section class="diff-part"><h3><i aria-hidden="true">${sign}</i> ${title}: ${counted(rows.length, "block")}, ${short(tokens)} tokens</h3>
     <ol class="blocks">${rows.slice(0, FIRST).map((row) => html`<li key=${row.version ?? row.path} class="sent-block">
       ${of ? html`<a class="mono" href=${writeAddress({ conversation: of, view: "log", given: { at: String(row.version) } })}>@${row.version}</a>` : html`<button class="link mono" onClick=${() => open({ block: row.version ? `@${row.version}` : row.path })}>${row.version ? `@${row.version}` : row.path}</button>`}
-      ${row.type && html`<${Kind} type=${row.type} />`}<span class="sent-why"><span class="mono path">${row.path}</span> <span>${row.before ? `was ${stateOf(row.before).label}; ` : ""}${row.reason ?? (row.covered_by ? `covered by ${row.covered_by}` : "")}</span></span>
-      <span class="row-tokens">${whole(row.tokens ?? row.after_tokens)}</span><${State} state=${row.state ?? row.after} /></li>`)}</ol>
+      ${row.type && html`<${Kind} type=${row.type} />`}<span class="sent-why"><span class="mono path">${row.path}</span> <span>${row.before ? `was ${stateOf(row.before).label}; ` : ""}${row.reason ?? (row.covered_by ? `covered by @${row.covered_by}` : "")}</span></span>
+      <span class="row-tokens">${whole(row.shown_tokens ?? row.after_tokens)}</span><${State} state=${row.state ?? row.after} /></li>`)}</ol>
     ${rows.length > FIRST && html`<p class="faint">and ${whole(rows.length - FIRST)} more; timeline diff prints them all.</p>`}
   </section>`;
 }

@@ -32,7 +32,7 @@ function OneForm({ id, form }) {
   const [reviewing, setReviewing] = useState(false);
   const [keep, setKeep] = useState(/** @type {string[]} */ ([]));
   const own = /** @type {Record<string, string>} */ (form.form === "html" ? { mode, contexts } : {});
-  const asked = { form: form.form ?? "", ...own, ...(form.shared && form.form === "html" ? { redact: "true" } : {}), ...(keep.length ? { keep: keep.join(",") } : {}) };
+  const asked = { format: form.form ?? "", ...own, ...(form.shared && form.form === "html" ? { redact: "true" } : {}), ...(keep.length ? { keep: keep.join(",") } : {}) };
   const options = [
     form.options,
     ...(own.mode && mode !== "full" ? [`--mode ${mode}`] : []),
@@ -51,7 +51,7 @@ function OneForm({ id, form }) {
       <label>Texts <select value=${mode} onChange=${again(setMode)}><option value="full">everything</option><option value="chat">prompts, answers and summaries</option></select></label>
       <label>Requests <select value=${contexts} onChange=${again(setContexts)}><option value="last">of the last call</option><option value="all">of all calls</option><option value="none">none</option></select></label>
     </div>`}
-    ${form.form && source.now.live && (form.shared ? html`<${Reviewed} id=${id} asked=${{ form: form.form, ...own }} reviewing=${reviewing} review=${() => setReviewing(true)} keep=${keep} setKeep=${setKeep} save=${save} />` : save)}
+    ${form.form && source.now.live && (form.shared ? html`<${Reviewed} id=${id} asked=${{ format: form.form, ...own }} reviewing=${reviewing} review=${() => setReviewing(true)} keep=${keep} setKeep=${setKeep} save=${save} />` : save)}
     <${Command} text=${`timeline export ${shellWord(id)} ${options.join(" ")}`} /></li>`;
 }
 

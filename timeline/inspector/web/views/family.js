@@ -27,7 +27,7 @@ function placed(family) {
   /** @type {Map<string, number>} */
   const depths = new Map();
   return family.map((member) => {
-    const depth = member.parent === null ? 0 : (depths.get(member.parent) ?? -1) + 1;
+    const depth = member.parent === null ? 0 : (depths.get(member.parent.conversation) ?? -1) + 1;
     depths.set(member.id, depth);
     return { ...member, depth };
   });
@@ -40,7 +40,7 @@ function Lanes({ members, id }) {
   return html`<ol class="lanes" aria-label=${counted(members.length, "conversation")}>
     ${members.map((member) => html`<li key=${member.id} class=${member.id === id ? "lane here" : "lane"} style=${{ paddingLeft: `${14 * (member.depth ?? 0)}px` }}>
       <a href=${writeAddress({ conversation: member.id, view: "family", given: {} })} aria-current=${member.id === id ? "page" : null}>${member.title || member.id}</a>
-      <span class="faint">${member.relation ? `${spaced(member.relation)}, ` : ""}${member.at ? `at version ${whole(member.at)}, ` : ""}to ${whole(member.version)}, ${day(member.updated_at)}${member.id === id ? "" : html`, <a href=${linkTo("diff", { other: member.id })} aria-label=${`compare with ${member.title || member.id}`}>compare</a>`}</span>
+      <span class="faint">${member.parent ? `${spaced(member.parent.relation)}, ` : ""}${member.parent?.version ? `at version ${whole(member.parent.version)}, ` : ""}to ${whole(member.version)}, ${day(member.updated_at)}${member.id === id ? "" : html`, <a href=${linkTo("diff", { other: member.id })} aria-label=${`compare with ${member.title || member.id}`}>compare</a>`}</span>
       <span class="lane-bar" role="img" aria-label=${`versions ${member.base + 1} to ${member.version}`}><i class="shared" style=${{ width: share(member.base ?? 0) }}></i><i class="own" style=${{ left: share(member.base ?? 0), width: share(member.version - (member.base ?? 0)) }}></i></span>
     </li>`)}
   </ol>`;

@@ -45,7 +45,7 @@ export function Scrubber({ row, at, picked, points, chart }) {
 
 /** The marks of the log, and the calls that failed among them. @param {any} chart */
 function marksOf(chart) {
-  const failed = chart.points.filter((/** @type {any} */ point) => point.error).map((/** @type {any} */ point) => ({ version: point.version, type: "model.called", text: `call ${point.n} failed` }));
+  const failed = chart.points.filter((/** @type {any} */ point) => point.failed).map((/** @type {any} */ point) => ({ version: point.version, type: "model.called", text: `call ${point.number} failed` }));
   return failed.length ? [...chart.marks, ...failed].sort((one, other) => one.version - other.version) : chart.marks;
 }
 
@@ -157,7 +157,7 @@ function Where({ first, last, at, near, to, points }) {
     return () => removeEventListener("tl-play", flip);
   }, []);
   return html`<div class="where">
-    <p><b>${whole(at)}</b> of ${whole(last)}${near ? html`<span class="at-call">call ${whole(near.n)}${near.limit ? ` sent at ${percent(near.total / near.limit)}` : ""}</span><time datetime=${near.at} title=${near.at}>${clock(near.at)}</time>` : ""}</p>
+    <p><b>${whole(at)}</b> of ${whole(last)}${near ? html`<span class="at-call">call ${whole(near.number)}${near.limit ? ` sent at ${percent(near.total / near.limit)}` : ""}</span><time datetime=${near.at} title=${near.at}>${clock(near.at)}</time>` : ""}</p>
     <button class="quiet play" aria-label=${playing ? "Stop" : "Play"} onClick=${() => (at >= last && to(first), setPlaying(!playing))}>${playing ? "❚❚" : "▶"}</button>
     <button class="quiet newest" disabled=${at >= last} onClick=${() => to(last)}>Newest</button>
   </div>`;
@@ -185,6 +185,6 @@ function Slider({ first, last, at, near, to, points }) {
     event.preventDefault();
     event.stopPropagation();
   };
-  const where = `version ${whole(at)} of ${whole(last)}${near ? `, call ${whole(near.n)}` : ""}`;
+  const where = `version ${whole(at)} of ${whole(last)}${near ? `, call ${whole(near.number)}` : ""}`;
   return html`<input class="slider" type="range" aria-label="Version" aria-valuetext=${where} min=${first} max=${last} step="1" value=${at} onInput=${(/** @type {any} */ event) => to(Number(event.target.value))} onKeyDown=${keys} />`;
 }

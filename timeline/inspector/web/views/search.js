@@ -50,7 +50,7 @@ function Fact({ fact, later = false }) {
 /** The compaction whose summary stands for it. @param {{ fact: any, href: string }} props */
 function Cover({ fact, href }) {
   if (fact.covered_by === null) return null;
-  return html`<p class="fact-place"><span aria-hidden="true">○</span> <a href=${href}>covered by compaction ${fact.compaction ?? `@${fact.covered_by}`}</a></p>`;
+  return html`<p class="fact-place"><span aria-hidden="true">○</span> <a href=${href}>covered by compaction ${fact.compaction_number ?? `@${fact.covered_by}`}</a></p>`;
 }
 
 function NoFact() {
@@ -73,10 +73,10 @@ function moved(event) {
 const KINDS = [
   ["", "Texts"],
   ["fact", "Facts"],
-  ["file", "Files covered"],
+  ["path", "Files covered"],
   ["tool", "Tools used"],
   ["command", "Commands run"],
-  ["error", "Errors met"],
+  ["error_text", "Errors met"],
 ];
 
 /** @param {{ kinds: [string, string][], chosen: string }} props */
@@ -108,7 +108,7 @@ function Known({ query }) {
 
 /** Compactions by what they covered. @param {{ query: string, kind: string }} props */
 function Covered({ query, kind }) {
-  const text = kind === "file" && !/[*?[]/.test(query) ? `**${query}**` : query;
+  const text = kind === "path" && !/[*?[]/.test(query) ? `**${query}**` : query;
   const found = useLoaded("digests", { [kind]: text, limit: 100 }, `digests ${kind}`, 100);
   return html`<${Shown} answer=${found} of="What was covered" lines=${8}>${(/** @type {any} */ data) =>
     data.digests.length
@@ -116,7 +116,7 @@ function Covered({ query, kind }) {
           <ul class="found wide-found">${data.digests.map((/** @type {any} */ one) => html`<li key=${`${one.conversation}@${one.version}`}><a class="found-row" href=${writeAddress({ conversation: one.conversation, view: "compactions", given: { compaction: String(one.version) } })}>
             <span class="found-head"><${Kind} type="conv.range.summary" name=${`Compaction ${one.compaction_number}`} /> <b>${one.conversation}</b> <span class="mono">@${one.version}</span> <time datetime=${one.at}>${day(one.at)} ${clock(one.at)}</time>${one.reverted_by ? html` <span class="faint">undone</span>` : ""}</span>
             <span class="snippet">${matches(one.matched).slice(0, 6).map((match, place) => html`<span key=${place} class="match">${match}</span>`)}</span></a></li>`)}</ul>`
-      : html`<${Empty} title="No compaction covered it"><p>${kind === "file" ? "A path is found by any part of it, or as a glob such as src/*.py." : kind === "tool" ? "Tools are found by their whole name." : "It is searched in the records of what summaries stand for."}</p><//>`}<//>`;
+      : html`<${Empty} title="No compaction covered it"><p>${kind === "path" ? "A path is found by any part of it, or as a glob such as src/*.py." : kind === "tool" ? "Tools are found by their whole name." : "It is searched in the records of what summaries stand for."}</p><//>`}<//>`;
 }
 
 /** The entries of a digest that the filter selects, a line each. @param {Record<string, any>} matched @returns {string[]} */

@@ -41,7 +41,7 @@ function useReplays(id, policies, limit) {
   let ready = true;
   for (let place = 0; place < MOST; place += 1) {
     const policy = policies[place];
-    const answer = useLoaded(policy && ready ? pathOf(id, "what-if") : null, { policy: policy ?? "", limit }, `${id} ${policy} ${limit}`);
+    const answer = useLoaded(policy && ready ? pathOf(id, "what-if") : null, { policy: policy ?? "", max_tokens: limit }, `${id} ${policy} ${limit}`);
     ready = ready && (answer.data !== null || answer.error !== null);
     if (policy) found.push({ policy, ...answer });
   }
@@ -50,7 +50,7 @@ function useReplays(id, policies, limit) {
 
 /** What is said of a replay, in this order: its name, what it is, and both figures. @type {[string, string, (data: any) => any, (recorded: any) => any][]} */
 const FIGURES = [
-  ["cost", "calls and summaries", (data) => (data.priced ? (data.priced.priced ? money(data.priced.money) : html`${short(data.priced.units)} <span class="faint">base tokens</span>`) : "–"), (recorded) => money(recorded.money)],
+  ["cost", "calls and summaries", (data) => (data.priced ? (data.priced.priced ? money(data.priced.money) : html`${short(data.priced.units)} <span class="faint">base tokens</span>`) : "–"), (recorded) => money(recorded.cost)],
   ["with what it looks up", "and reads back what is out of sight", (data) => (data.priced ? (data.priced.priced ? money(data.priced.adjusted_money) : short(data.priced.adjusted_units)) : "–"), () => "–"],
   ["facts in sight", "of those that the recorded answers used", (data) => share(data.priced, "seen"), () => "–"],
   ["or one read away", "named by a path that can be read", (data) => share(data.priced, "reachable"), () => "–"],
@@ -100,7 +100,7 @@ function Counted({ data }) {
 function Lines({ replays, points }) {
   const there = replays.filter((one) => one.data?.calls.length);
   if (!there.length) return null;
-  const was = points.map((point) => ({ n: point.n, tokens: point.total }));
+  const was = points.map((point) => ({ number: point.number, tokens: point.total }));
   const { most, paths } = linesOf([was, ...there.map((one) => one.data.calls)], 1000, 130);
   return html`<figure class="replay-lines">
     <ul class="legend-line"><li><i class="line-0"></i>as it was</li>${there.map((one, place) => html`<li key=${one.policy}><i class=${`line-${place + 1}`}></i>${one.policy}</li>`)}<li>up to ${short(most)} tokens a call</li></ul>
