@@ -42,9 +42,9 @@ class Exit(IntEnum):
 
 MEANINGS: Final = {
     Exit.OK: "done",
-    Exit.NOT_SO: "verify found something that does not hold, or doctor something to mend",
+    Exit.NOT_SO: "verify found something that does not hold, doctor something to mend, or repair what it cannot mend",
     Exit.USAGE: "wrong usage, or a file that cannot be read or written",
-    Exit.NOT_FOUND: "no such conversation, path, version or recorded context",
+    Exit.NOT_FOUND: "no such conversation, path, version, call or recorded context",
     Exit.DATABASE: "the database is missing, locked, read-only, full or damaged",
     Exit.REFUSED: "refused: nothing to compact or undo, a protected block, or no room",
     Exit.FAULT: "a bug in timeline: please report it",
