@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.errors import InvalidPolicy
 from timeline.events.addresses import Address
+from timeline.fold.states import states_of
 from timeline.frozen import canonical_json, common_length, compact_json
 from timeline.planning.costs import costs
 from timeline.projection.cache_break import END, SAME, Cause, Piece, cause_of
@@ -281,8 +282,9 @@ def _blocks(
     old, new = ({block.path: block for block in context.blocks} for context in (before, after))
     both = {path for path in old.keys() & new.keys() if new[path].version <= shared}
     entered = tuple(_row(block) for path, block in new.items() if path not in both)
+    covering = _covering(after)
     left = tuple(
-        _row(block, _covered_by(block.version, after) if block.version <= shared else None)
+        _row(block, covering(block.version) if block.version <= shared else None)
         for path, block in old.items()
         if path not in both
     )
@@ -318,10 +320,10 @@ def _row(block: ContextBlock, covered_by: int | None = None) -> BlockRow:
     return BlockRow(block.version, block.path, block.type, block.turn_id, block.state, block.shown_tokens, covered_by)
 
 
-def _covered_by(version: int, context: RenderedContext) -> int | None:
-    window = context.window
-    path = next((summary.block.path for summary in window.summaries if version in summary.covers), None)
-    return next((item.version for item in window.items if item.is_summary and item.block.path == path), None)
+def _covering(context: RenderedContext) -> Callable[[int], int | None]:
+    """Return a function from a block's version to that of the summary which covers it in a context."""
+    state = states_of(context.window)
+    return lambda version: state(version)[1]
 
 
 def _neutral_pieces(context: NeutralContext) -> list[Piece]:
