@@ -300,7 +300,7 @@ class SearchContract(ContractBase):
         """Its cost is the words of the query times those of each text; the same limit holds for a query of facts."""
         await _texts(store, p="word")
         assert await _paths(store, "word".ljust(LONGEST_QUERY)) == {"p"}
-        with pytest.raises(InvalidFilter, match=r"'text': has 1,001 characters of at most 1,000; give fewer words"):
+        with pytest.raises(InvalidFilter, match=r"'query': has 1,001 characters of at most 1,000; give fewer words"):
             await _found(store, "word".ljust(LONGEST_QUERY + 1))
         with pytest.raises(InvalidFilter, match=r"'query': has 1,001 characters"):
             [fact async for fact in store.facts(query="word".ljust(LONGEST_QUERY + 1))]
