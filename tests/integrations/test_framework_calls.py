@@ -153,7 +153,7 @@ async def test_each_call_is_recorded_with_ours_beside_the_frameworks(tmp_path: P
             report = await timeline_.verify()
     assert all_fine(report, provider)
     assert len(calls) == len(provider.asked)
-    assert [call.n - 1 for call in calls if call.error] == model.failed
+    assert [call.number - 1 for call in calls if call.error] == model.failed
     assert len(model.failed) == len(FAILING) + 1
     assert [(call.wire, call.body, call.unproved) for call in calls] == [(wire, "framework", None)] * len(calls)
     for call, asked in zip(calls, provider.asked, strict=True):

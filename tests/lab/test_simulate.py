@@ -114,7 +114,7 @@ async def test_each_compaction_is_a_step_with_its_figures() -> None:
     first = run.steps[0]
     assert first["before_tokens"] - first["after_tokens"] == completed[0].before_tokens - completed[0].after_tokens
     assert (first["reason"], first["compaction_number"], first["split_turn_id"]) == ("over_trigger", 1, "turn_1")
-    assert (first["carried"], first["written_by"]) == (1, "scribe")
+    assert (first["carried"], first["summarizer"]) == (1, "scribe")
 
 
 async def test_a_render_that_is_refused_is_a_typed_error_of_the_run() -> None:
