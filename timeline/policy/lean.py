@@ -27,9 +27,14 @@ def lean(policy: Policy) -> Policy:
         policy: a preset's, a published design's or one of your own.
 
     Example:
-        >>> from timeline import policies
-        >>> policies.lean(policies.by_name("pi")) == policies.by_name("lean-pi")
-        True
+        ```python
+        from timeline import policies
+
+        pi = policies.by_name("pi", max_tokens=100_000)
+        lean = policies.lean(pi)
+        assert lean == policies.by_name("lean-pi", max_tokens=100_000)
+        assert lean.trigger == pi.trigger
+        ```
     """
     points = policy.cache_points
     return policy.model_copy(
