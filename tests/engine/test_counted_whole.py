@@ -59,7 +59,7 @@ async def test_the_figures_of_a_compaction_are_the_accounts() -> None:
     timeline = await reading(counting("whole"), 11)
     account = (await timeline.render(now=after(20))).account
     assert account.messages == timeline.window.summaries[0].after_tokens
-    assert account.left_out > 0
+    assert account.unsent > 0
 
 
 async def test_the_limit_is_held_against_what_is_sent() -> None:
@@ -102,8 +102,8 @@ async def test_the_explanation_says_how_much_is_counted_and_not_sent() -> None:
     """The rows of the account add up to its total; a row behind them says what is left out."""
     timeline = await reading(counting("whole", trigger="never"), 3)
     context = await timeline.render(now=after(20))
-    left_out = context.account.left_out
+    unsent = context.account.unsent
     table = context.explain()
-    assert f"{-left_out:,}" in table
+    assert f"{-unsent:,}" in table
     assert "of results: left out, but counted" in table
-    assert context.account.facts()["left_out"] == left_out
+    assert context.account.facts()["unsent"] == unsent

@@ -143,7 +143,7 @@ class _Sizes:
         """Return the tokens at a call. Calls are asked for in order, and again at will."""
         if number == len(self._found):
             costs = self._costs.costs(window.items, policy)
-            self._found.append(_Size(costs.total, costs.total - costs.left_out))
+            self._found.append(_Size(costs.total, costs.total - costs.unsent))
         return self._found[number]
 
 

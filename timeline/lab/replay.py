@@ -361,7 +361,7 @@ class Run:
         total = self.fixed_part.tokens + costs.total
         if may_decide(window, policy, total, self.line, call.start) or known.owed.is_due(window):
             return await self._render(call)
-        shown = self._undecided(window, policy, costs.total - costs.left_out)
+        shown = self._undecided(window, policy, costs.total - costs.unsent)
         self.log.record(shown, call.start)
         return SentCall(call, shown)
 

@@ -49,7 +49,7 @@ def shown_by(context: RenderedContext) -> ShownContext:
         window=context.window,
         entries=neutral.entries,
         points=neutral.cache_points,
-        messages=account.messages - account.left_out,
+        messages=account.messages - account.unsent,
         fixed=account.fixed,
         context=lambda: context,
     )

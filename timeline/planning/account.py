@@ -88,7 +88,7 @@ class Account(Frozen):
         messages: tokens of the conversation, as shown.
         by_category: the messages by kind of block.
         media: tokens of the messages' pictures and documents, which no counter counts.
-        left_out: tokens of the messages that are not sent: of abridged results, where the policy counts these whole.
+        unsent: tokens of the messages that are not sent: of abridged results, where the policy counts these whole.
     """
 
     limit: int
@@ -98,7 +98,7 @@ class Account(Frozen):
     messages: int = 0
     by_category: dict[str, int] = {}
     media: int = 0
-    left_out: int = 0
+    unsent: int = 0
 
     @property
     def total(self) -> int:
@@ -108,7 +108,7 @@ class Account(Frozen):
     @property
     def needed(self) -> int:
         """Tokens of the request and its reserves. The limit applies to this figure."""
-        return self.total - self.left_out
+        return self.total - self.unsent
 
     @property
     def sent(self) -> int:
@@ -159,7 +159,7 @@ class Account(Frozen):
             "reserved": fixed.reserved,
             **({"provider": fixed.provider} if fixed.provider else {}),
             "messages": self.messages,
-            **({"left_out": self.left_out} if self.left_out else {}),
+            **({"unsent": self.unsent} if self.unsent else {}),
             "available": self.available,
             **self.by_category,
         }
@@ -286,7 +286,7 @@ def _drawn_up(costs: Costs, fixed: FixedPart, held_against: tuple[int, int, int]
         messages=costs.total,
         by_category={**costs.by_category},
         media=costs.media,
-        left_out=costs.left_out,
+        unsent=costs.unsent,
     )
 
 

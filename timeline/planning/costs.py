@@ -107,14 +107,14 @@ class Costs:
         tokens: of each item, in order.
         by_category: their sums by category, see `CATEGORIES`.
         media: tokens of the pictures and documents among them, which no counter counts.
-        left_out: tokens among them that are not sent: of abridged results, where the policy counts these whole.
+        unsent: tokens among them that are not sent: of abridged results, where the policy counts these whole.
     """
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.tokens: list[int] = []
         self.media: int = 0
-        self.left_out: int = 0
+        self.unsent: int = 0
         self.by_category: dict[str, int] = {}
         self._calls: dict[int, tuple[int, Item]] = {}
         self._answered: set[int] = set()
@@ -147,7 +147,7 @@ class Costs:
             else:
                 cost = self._own(item)
                 if self._counts_whole:
-                    self.left_out += self._left_out(item, cost)
+                    self.unsent += self._unsent_of(item, cost)
             if starts is not None and sent and starts.at(item, position):
                 cost += self._of_message(item)
             tokens.append(cost)
@@ -180,7 +180,7 @@ class Costs:
             own += LOOSE_TOKENS
         return scaled(own, self.policy)
 
-    def _left_out(self, item: Item, cost: int) -> int:
+    def _unsent_of(self, item: Item, cost: int) -> int:
         """Return how many tokens of an item's cost are not sent."""
         if as_counted(item, self.policy) is item:
             return 0

@@ -104,8 +104,8 @@ def account_lines(account: Account, counts: Counts) -> Iterator[str]:
     for name, tokens in rows.items():
         if tokens:
             yield f"{tokens:>9,}  {_share(tokens, account)}  {name}"
-    if account.left_out:
-        yield f"{-account.left_out:>9,}  {_share(-account.left_out, account)}  of results: left out, but counted"
+    if account.unsent:
+        yield f"{-account.unsent:>9,}  {_share(-account.unsent, account)}  of results: left out, but counted"
     left = f"{account.available:,} left" if account.available >= 0 else f"{-account.available:,} too many"
     yield f"{account.total:>9,}  {_share(account.total, account)}  of {account.limit:,}; {left}"
     yield f"{account.trigger:>9,}  {_share(account.trigger, account)}  above this it compacts"
