@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
 PART: Final = "PostgreSQL"
 TASKS: Final = 64
-ROUNDS: Final = 10
-"""Appends of each of the tasks in one measurement."""
+ROUNDS: Final = 40
+"""Appends of each of the tasks in one measurement: enough that the first and the last group do not decide it."""
 ALONE: Final = 64
 """Appends of one task in one measurement."""
 MANY: Final = 100
@@ -53,7 +53,7 @@ TEXT: Final = "What a tool said, or a model: a line or two of it. " * 4
 """Of single events; those of a larger append have about 1 KB, as in the row of SQLite."""
 SLOW_DISK: Final = 300
 """Syncs a second below which the disk decides, and neither a file nor rows without hashes are faster."""
-PAIRS: Final = 15
+PAIRS: Final = 61
 WINDOW: Final = 1_000
 PLAIN: Final = """
 WITH moved AS (UPDATE conversations SET version = $1, updated_at = $2, head = $3 WHERE key = $4)
