@@ -15,17 +15,13 @@ from tests.bench.rows import LEAST_PAIRS, against, cpu, growth
 from timeline import policies
 from timeline.store.sqlite.store import SQLiteStore
 from timeline.timeline import Timeline
-from timeline.tokens import get_counter
-from timeline.tokens.counter import TiktokenCounter, load_encoding
-from timeline.tokens.vocabulary import VOCABULARIES
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
     from tests.bench.rows import Row
-    from timeline.ports import EventStore, TokenCounter
+    from timeline.ports import EventStore
 
-PAIRS = 61
 LOOP = 140
 """Blocks of a loop of renders, many times its limit."""
 DRY = 8.0
@@ -40,7 +36,7 @@ def rows() -> Iterator[Row]:
     """Measure all rows here."""
     with TemporaryDirectory() as folder, asyncio.Runner() as runner:
         store = runner.run(SQLiteStore.open(Path(folder) / "bench.db"))
-        for part in (_history, _window, _append, _verify, _dry_runs, _previews):
+        for part in (_history, _window, _verify, _dry_runs, _previews):
             yield from part(runner, store)
         runner.run(store.aclose())
 
@@ -60,37 +56,6 @@ def _window(runner: asyncio.Runner, store: EventStore) -> Iterator[Row]:
     timelines = {size: runner.run(conversation(store, f"window {size}", history=0, window=size)) for size in sizes}
     steps = {size: partial(_step, runner, timeline) for size, timeline in timelines.items()}
     yield growth("A step", "append and render, by the blocks of the window", steps, 1.0)
-
-
-def _append(runner: asyncio.Runner, store: EventStore) -> Iterator[Row]:
-    """`Timeline.append`, counting included, against tiktoken alone: `Encoding.encode` of the same texts, nothing else.
-
-    The blocks have the sizes of recorded ones, and are appended a hundred at a time. Once with the counter that is
-    installed here (the extra ``fast``), once with the one that needs no extra.
-    """
-    yield _appended(runner, store, get_counter("o200k_base"))
-    yield _appended(runner, store, TiktokenCounter("o200k_base"))
-
-
-def _appended(runner: asyncio.Runner, store: EventStore, counter: TokenCounter) -> Row:
-    tiktoken = load_encoding("o200k_base", pattern=VOCABULARIES["o200k_base"].pattern)
-    name = type(counter).__name__
-    policy = policies.cut_point(max_tokens=10_000_000)
-    timeline = runner.run(Timeline.open(store, f"append {name}", policy=policy, counter=counter, now=START))
-    text = recorded_text(_TEXT)
-    made = [sized_blocks(100, first=100 * n, text=text) for n in range(PAIRS + 1)]
-    appended, counted = iter(made), iter(made)
-
-    def ours() -> float:
-        blocks = next(appended)
-        return _timed(runner, lambda: timeline.append(*blocks))
-
-    def alone() -> float:
-        texts = [block.countable() for block in next(counted)]
-        return cpu(lambda: [tiktoken.encode(each) for each in texts])
-
-    what = f"`Timeline.append` of 100 with `{name}`, blocks of recorded sizes, speed"
-    return against("Appends", what, "tiktoken alone", (ours, alone), 0.7, least=True, most=PAIRS)
 
 
 def _verify(runner: asyncio.Runner, store: EventStore) -> Iterator[Row]:
