@@ -59,6 +59,13 @@ def test_a_brief_text_fits_its_columns_and_one_line(text: str, cells: int) -> No
     assert not [c for c in line if ord(c) < 32 or 127 <= ord(c) < 160]
 
 
+@given(TEXTS, st.integers(10, 10**7), TEXTS, st.integers(2, 80))
+def test_an_address_in_a_brief_text_is_whole_or_left_out(before: str, version: int, behind: str, cells: int) -> None:
+    """The beginning of an address would be the address of another block."""
+    line = brief(f"{before.replace('@', '')} @{version} {behind.replace('@', '')}", cells)
+    assert "@" not in line or f"@{version}" in line
+
+
 @given(st.lists(st.dictionaries(TEXTS, st.integers() | TEXTS, max_size=3), max_size=4))
 def test_a_list_is_written_row_by_row_and_is_json(rows: list[dict[str, object]]) -> None:
     """What `JsonList` writes reads back as the rows, a line each."""
