@@ -56,6 +56,8 @@ class Talk:
     def __init__(self, timeline: Timeline, store: MemoryStore) -> None:
         self.timeline, self.store = timeline, store
         self.prompts: dict[int, str] = {}
+        self.not_the_models: set[int] = set()
+        """What may bind the model: also rules in a client's message, a file or an attachment."""
         self.compactions = self.decisions = 0
         self.reported = 0
 
@@ -63,6 +65,8 @@ class Talk:
         """Append blocks."""
         for block in blocks:
             await self.timeline.append(block, now=block.at or AT)
+            if block.author != "assistant":
+                self.not_the_models.add(self.timeline.window.version)
             refused = isinstance(block, ToolResult) and block.is_error and REFUSED in block.text
             if isinstance(block, UserPrompt) or refused:
                 self.prompts[self.timeline.window.version] = block.text.rpartition(REFUSED)[2]
@@ -79,7 +83,7 @@ class Talk:
         since = max((place for place, event in enumerate(made) if event.type == "compaction.completed"), default=0)
         reported = {version for event in made[since:] for version in event.payload.dump().get("unsaid", ())}
         self.reported += len(reported)
-        assert reported <= self.prompts.keys()
+        assert reported <= self.not_the_models
         assert lost(self.prompts, strings(context.to_anthropic()), reported) == []
 
 
