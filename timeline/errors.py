@@ -675,8 +675,9 @@ class ContextOverflow(BudgetError):
         self.account: dict[str, int] = dict(account)
         self.largest_blocks: list[tuple[str, int]] = list(largest_blocks)
         largest = ", ".join(f"{path} ({tokens})" for path, tokens in self.largest_blocks[:3])
+        needed = self.account.get("total", 0) - self.account.get("unsent", 0)
         super().__init__(
-            f"The context needs {self.account.get('total')} tokens and the limit is {self.account.get('limit')}. "
+            f"The context needs {needed} tokens and the limit is {self.account.get('limit')}. "
             f"Largest blocks: {largest}. Raise max_tokens, or begin a new conversation."
         )
 

@@ -73,9 +73,10 @@ async def take_due_decisions(pressure: Pressure, known: Known) -> list[TakenDeci
     if decisions.policy.hiding is not None:
         await decisions.hide(decisions.policy.hiding)
     await decisions.compact()
-    while await decisions.restore():  # it may repeat another block; and the context is larger, so that more may be due
-        await decisions.abridge()
-        await decisions.compact()
+    while await decisions.restore():
+        await decisions.abridge()  # it may repeat another block
+        if decisions.policy.abridged_counted_as == "shown":  # else it was counted whole before: no more is due
+            await decisions.compact()
     return decisions.taken
 
 
@@ -104,6 +105,11 @@ class _DueDecisions:
     def account(self) -> Account:
         """The account of the window as it is now."""
         return self.accounts.account(self.pressure.window.items, self.pressure.fixed, self.policy)
+
+    @property
+    def _above_limit(self) -> bool:
+        """Whether the account is above the limit, with all that the policy counts: as every decision goes by it."""
+        return self.account.total > self.account.limit
 
     @property
     def _setback(self) -> Setback | None:
@@ -185,7 +191,7 @@ class _DueDecisions:
                 return ()  # another writer summarises these very blocks: its summary would be of no use
             await self._settle()
             known = self.accounts.costs(window.items, self.policy).copy()
-            batch = await off_loop(len(window.items), partial(plan, window, known, self.account.available))
+            batch = await off_loop(len(window.items), partial(plan, window, known, above_limit=self._above_limit))
             if batch is None:
                 return ()
             freed = {"blocks": len(batch.replacements), "freed_tokens": batch.freed, "least_tokens": least}
@@ -197,7 +203,7 @@ class _DueDecisions:
             chosen.append((hide, window))
             return [hide.event, await self._notice(time)] if needs_notice(window) else [hide.event]
 
-        def plan(window: Window, known: Costs, available: int) -> HidePlan | None:
+        def plan(window: Window, known: Costs, *, above_limit: bool) -> HidePlan | None:
             batch = plan_hide(
                 window,
                 self.policy,
@@ -208,9 +214,9 @@ class _DueDecisions:
                 contents=self.known.contents,
                 known=known,
             )
-            if batch is None or (reason == "pressure" and not self._is_paid_back(batch, hiding, window, available)):
-                return None
-            return batch
+            if batch is None or reason == "cold" or above_limit:  # nothing is better than the batch
+                return batch
+            return batch if self._is_paid_back(batch, hiding, window) else None
 
         with suppress(VersionConflict):  # then it is left to the next render
             if await self.log.decide(choose, at=self.pressure.at):
@@ -219,12 +225,12 @@ class _DueDecisions:
                 return True
         return False
 
-    def _is_paid_back(self, plan: HidePlan, hiding: Hiding, window: Window, available: int) -> bool:
+    def _is_paid_back(self, plan: HidePlan, hiding: Hiding, window: Window) -> bool:
         """Return whether a batch saves soon enough what it costs to send what follows it anew.
 
-        Where the summary may not be written, or the context does not fit, there is nothing better than the batch.
+        Where the summary may not be written, there is nothing better than the batch.
         """
-        if hiding.payback is None or window.is_held or self._setback_of(window) is not None or available < 0:
+        if hiding.payback is None or window.is_held or self._setback_of(window) is not None:
             return True
         return pays_back(plan.freed, plan.behind - plan.freed, terms_in_force(window, self.policy), hiding.payback)
 
@@ -303,7 +309,7 @@ class _DueDecisions:
         setback = self._setback
         if setback is None:
             return False
-        if due.needed <= due.limit:
+        if not self._above_limit:
             holds_back = visible_tokens(window, self.policy) < setback.retry_at
         else:
             lost = setback.reason == "superseded"
@@ -322,7 +328,7 @@ class _DueDecisions:
         Return True if another writer held the lease and has given it up.
         """
         lease = self.pressure.window.lease
-        if lease is None or self.pressure.now >= lease.expires_at or self.account.needed <= self.account.limit:
+        if lease is None or self.pressure.now >= lease.expires_at or not self._above_limit:
             return False
         try:
             now = await take_turn(self.log, self.pressure.now, self.pressure.at, wait=True)
@@ -339,7 +345,7 @@ class _DueDecisions:
         It is where anything was done, and above the limit where other writers changed the range meanwhile.
         """
         await self._settle()
-        wait, window = self.account.needed > self.account.limit, self.pressure.window
+        wait, window = self._above_limit, self.pressure.window
         planned = PlannedSteps((window, self.accounts.costs(window.items, self.policy).copy()))
         done = await run_steps(replace(self.pressure, reason=reason, wait=wait, planned=planned))
         self.taken, self.pressure = self.taken + done.taken, done.pressure

@@ -22,7 +22,7 @@ from timeline.errors import (
 )
 from timeline.events import FORCED
 from timeline.planning.collapse_stages import stage_data
-from timeline.planning.costs import scaled
+from timeline.planning.costs import scaled, visible_tokens
 from timeline.planning.plans import Refusal
 from timeline.policy.steps import ClearToolOutputs, CollapseStages, CoveringStep, StripChitchat, Summarize
 
@@ -152,6 +152,9 @@ class _Run:
 
     async def _refuse(self, refusal: Refusal | None) -> None:
         """Record that no step could do anything."""
-        why = refusal or Refusal("nothing_to_cover", {"messages": self.pressure.window.tokens})
-        await set_back(self.pressure, why.reason, str(why.facts))
-        self.done.failure = CompactionRefused(why.reason, why.facts)
+        if refusal is None:
+            refusal = Refusal(
+                "nothing_to_cover", {"messages": visible_tokens(self.pressure.window, self.pressure.policy)}
+            )
+        await set_back(self.pressure, refusal.reason, str(refusal.facts))
+        self.done.failure = CompactionRefused(refusal.reason, refusal.facts)

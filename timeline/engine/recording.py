@@ -61,9 +61,10 @@ async def record_overflow(
     conversation: Conversation, refusal: ContextOverflow | BudgetImpossible, at: datetime | None
 ) -> None:
     """Record a refused render for the followers of the log, unless the log already ends with the same refusal."""
+    account = refusal.account
     payload = ContextOverflowed(
-        tokens=refusal.account["total"],
-        limit=refusal.account["limit"],
+        tokens=account["total"] - account.get("unsent", 0),
+        limit=account["limit"],
         reason="messages" if isinstance(refusal, ContextOverflow) else "fixed_part",
     )
     newest = await conversation.store.read_versions(conversation.id, [conversation.version])

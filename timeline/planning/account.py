@@ -85,7 +85,7 @@ class Account(Frozen):
     Attributes:
         limit, trigger, target: of the policy, in tokens.
         fixed: system, tools, tail and reserved tokens.
-        messages: tokens of the conversation, as shown.
+        messages: tokens of the conversation, as the policy counts what is shown.
         by_category: the messages by kind of block.
         media: tokens of the messages' pictures and documents, which no counter counts.
         unsent: tokens of the messages that are not sent: of abridged results, where the policy counts these whole.

@@ -105,9 +105,10 @@ def account_lines(account: Account, counts: Counts) -> Iterator[str]:
         if tokens:
             yield f"{tokens:>9,}  {_share(tokens, account)}  {name}"
     if account.unsent:
+        yield f"{account.total:>9,}  {_share(account.total, account)}  counted: decisions go by this"
         yield f"{-account.unsent:>9,}  {_share(-account.unsent, account)}  of results: left out, but counted"
     left = f"{account.available:,} left" if account.available >= 0 else f"{-account.available:,} too many"
-    yield f"{account.total:>9,}  {_share(account.total, account)}  of {account.limit:,}; {left}"
+    yield f"{account.needed:>9,}  {_share(account.needed, account)}  of {account.limit:,}; {left}"
     yield f"{account.trigger:>9,}  {_share(account.trigger, account)}  above this it compacts"
     yield f"{account.target:>9,}  {_share(account.target, account)}  down to this"
     if counts.source != "counter":
