@@ -70,6 +70,14 @@ def test_each_call_sees_what_it_sees_under_the_other_policy_for_less(name: str) 
     assert sum(row.units + row.summary_units for row in lean) < sum(row.units + row.summary_units for row in plain)
 
 
+@pytest.mark.parametrize("name", ["balanced", "economical", "gentle"])
+def test_a_policy_that_abridges_already_decides_as_before_and_sends_the_same(name: str) -> None:
+    """Its own numbers of lines are left out in both, and counted in both as they are shown."""
+    plain, lean = both(measure(reading().recording()), name, 48_000)
+    assert seen(plain) == seen(lean)
+    assert [row.tokens for row in plain] == [row.tokens for row in lean]
+
+
 @needs_recordings
 @pytest.mark.parametrize("name", NAMES[:: DEPTH.step])
 @pytest.mark.parametrize("file", swept("*/*.jsonl")[-1:], ids=lambda file: file.stem)

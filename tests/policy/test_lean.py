@@ -31,7 +31,7 @@ def test_a_lean_policy_is_the_other_one_but_for_what_it_sends(name: str) -> None
     assert all(step.asked == "in_cache" for step in made.steps if isinstance(step, Summarize))
     assert made.name == f"lean-{name}"
     assert made.abridges
-    assert made.abridged_counted_as == "whole"
+    assert made.abridged_counted_as == (plain.abridged_counted_as if plain.abridges else "whole")
     assert made.cache_points == plain.cache_points.model_copy(update={"kept_long": "fixed_part"})
 
 
@@ -42,6 +42,39 @@ def test_what_a_policy_says_itself_stays() -> None:
     )
     made = policies.lean(own)
     assert (made.repeats, made.line_numbers, made.cache_points) == (own.repeats, own.line_numbers, own.cache_points)
+
+
+def test_a_policy_that_abridges_already_goes_on_abridging_and_counting_as_it_does() -> None:
+    """To count whole what it shows without its numbers would decide earlier."""
+    balanced = policies.balanced()
+    assert policies.by_name("lean-balanced") == balanced.model_copy(update={"name": "lean-balanced"})
+    own = policies.cut_point(repeats=Repeats())
+    made = policies.lean(own)
+    assert (made.repeats, made.line_numbers, made.abridged_counted_as) == (own.repeats, None, "shown")
+
+
+def test_a_lean_policy_is_made_lean_once() -> None:
+    """Made lean again it is the same, its name included."""
+    made = policies.by_name("lean-pi")
+    assert policies.lean(made) == made
+
+
+def test_what_makes_a_policy_lean_is_changed_in_it_as_in_a_file() -> None:
+    """A gateway may know no hour, and a loop may record no decision."""
+    made = policies.by_name(
+        "lean-pi", line_numbers=None, repeats={"lines": 9}, cache_points={"kept_long": "nothing"}, name="mine"
+    )
+    assert (made.name, made.line_numbers, made.repeats) == ("mine", None, Repeats(lines=9))
+    assert made.cache_points.kept_long == "nothing"
+    assert made.abridged_counted_as == "whole"
+    assert policies.by_name("lean-pi", cache_points={"min_rounds": 3}).cache_points.kept_long == "fixed_part"
+    assert policies.by_name("lean-pi", abridged_counted_as="shown").abridged_counted_as == "shown"
+
+
+def test_a_change_of_what_makes_it_lean_that_does_not_hold_is_refused() -> None:
+    """With the nearest value, as everywhere."""
+    with pytest.raises(InvalidPolicy, match=r"cache_points\.kept_long.*nothing"):
+        policies.by_name("lean-pi", cache_points={"kept_long": "nothin"})
 
 
 def test_a_name_makes_what_the_function_makes_and_knows_what_made_it() -> None:
@@ -65,6 +98,14 @@ def test_a_file_changes_a_lean_policy(tmp_path: Path) -> None:
     made = find_policy(str(file), max_tokens=64_000)
     assert (made.name, made.max_tokens, made.cache_points.kept_long) == ("lean-pi", 64_000, "everything")
     assert find_policy(str(file)).steps == policies.by_name("lean-pi").steps
+
+
+@pytest.mark.parametrize("part", ["repeats", "line_numbers"])
+def test_a_file_switches_off_what_is_left_out(tmp_path: Path, part: str) -> None:
+    """As in any other policy."""
+    file = tmp_path / "mine.toml"
+    file.write_text(f'preset = "lean-pi"\n{part} = false\n', encoding="utf-8")
+    assert getattr(find_policy(str(file)), part) is None
 
 
 @pytest.mark.parametrize(("slip", "meant"), [("lean-pj", "lean-pi"), ("lean-lean-pi", "lean-pi")])

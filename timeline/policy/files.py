@@ -45,7 +45,8 @@ def by_name(name: str, /, **changes: Any) -> Policy:
 
     Args:
         name: the preset or design, behind ``lean-`` for one that decides as it does, and sends less.
-        changes: the preset's keyword arguments, and fields of the policy.
+        changes: the preset's keyword arguments, and fields of the policy. Those that make a policy lean (`lean.FIELDS`)
+            change the lean one.
 
     Raises:
         InvalidPolicy: there is no such policy, or a field does not hold.
@@ -56,11 +57,22 @@ def by_name(name: str, /, **changes: Any) -> Policy:
     if (text := designs().get(name)) is not None:
         return made_by(name, RELEASE, parse_policy(text, file=f"{name}.toml", **changes), changes)
     if name in policy_names():
-        whole = by_name(name.removeprefix(lean.PREFIX), **changes)
-        return made_by(name, whole.origin.release + lean.RELEASE - 1, lean.lean(whole), changes)
+        return _lean_by_name(name, changes)
     near = nearest(name, policy_names())
     known = f"the presets are {', '.join(PRESETS)}, the published designs {', '.join(designs())}"
     raise InvalidPolicy("preset", f"there is no preset and no published design {name!r}{near}; {known}")
+
+
+def _lean_by_name(name: str, changes: dict[str, Any]) -> Policy:
+    """Build a lean policy: what makes a policy lean is changed in it, all else in the policy that it is made of."""
+    own = {field: changes[field] for field in lean.FIELDS if field in changes}
+    others = {field: value for field, value in changes.items() if field not in own}
+    whole = by_name(name.removeprefix(lean.PREFIX), **others)
+    try:
+        made = Policy.model_validate(merged(lean.lean(whole).model_dump(), own))
+    except ValidationError as error:
+        raise invalid_policy(error, Policy) from None
+    return made_by(name, whole.origin.release + lean.RELEASE - 1, made, changes)
 
 
 def policy_names() -> list[str]:

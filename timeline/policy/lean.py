@@ -5,7 +5,7 @@ Whoever is used to a published design keeps what it keeps in sight, and pays les
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from timeline.policy.model import LineNumbers, Policy, Repeats
 from timeline.policy.steps import Summarize
@@ -15,13 +15,24 @@ PREFIX: Final = "lean-"
 RELEASE: Final = 1
 """Number of what makes a policy lean: raise it whenever the same policy becomes another lean one."""
 
+FIELDS: Final[tuple[str, ...]] = ("name", "repeats", "line_numbers", "abridged_counted_as", "cache_points")
+"""What it sets itself: a change of one of these changes the lean policy, not the one that it is made of."""
+_ABRIDGING: Final[dict[str, Any]] = {
+    "repeats": Repeats(),
+    "line_numbers": LineNumbers(),
+    "abridged_counted_as": "whole",
+}
+
 
 def lean(policy: Policy) -> Policy:
     """Return a policy that takes every decision of another one, and sends less.
 
     Passages in sight and most numbers of lines are left out of new results, and counted as if they were sent, so that
     the same blocks are in sight. A model writes its summaries as the next turn of the context that the provider has
-    cached. System prompt and tools are cached for an hour. What the policy says about these itself stays.
+    cached. System prompt and tools are cached for an hour.
+
+    What the policy says about these itself stays. One that abridges results already abridges and counts them as it
+    does: if more of them were left out, or all of them counted, it would decide otherwise.
 
     Args:
         policy: a preset's, a published design's or one of your own.
@@ -39,10 +50,8 @@ def lean(policy: Policy) -> Policy:
     points = policy.cache_points
     return policy.model_copy(
         update={
-            "name": f"{PREFIX}{policy.name}",
-            "repeats": policy.repeats or Repeats(),
-            "line_numbers": policy.line_numbers or LineNumbers(),
-            "abridged_counted_as": "whole",
+            "name": policy.name if policy.name.startswith(PREFIX) else f"{PREFIX}{policy.name}",
+            **({} if policy.abridges else _ABRIDGING),
             "steps": tuple(_in_cache(step) if isinstance(step, Summarize) else step for step in policy.steps),
             "cache_points": points.model_copy(update={"kept_long": "fixed_part"})
             if points.kept_long == "nothing"
