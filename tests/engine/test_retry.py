@@ -11,11 +11,16 @@ import pytest
 
 from tests.scenes import AT, answer, exchange, opened, payloads_of, prompt, small_policy, turn, words
 from timeline import policies
+from timeline.blocks import ToolCall, ToolResult
 from timeline.errors import BudgetError, ContextRefused, InvalidArgument
+from timeline.policy.model import Repeats
 from timeline.store.memory import MemoryStore
 from timeline.wire.refusals import ContextLimit, cause_of, context_limit
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from timeline.blocks import Block
     from timeline.projection.context import RenderedContext
     from timeline.timeline import Timeline
 
@@ -376,6 +381,44 @@ async def test_an_oversize_newest_result_is_previewed() -> None:
     await timeline.append(*exchange("big", 5_000))
     assert await timeline.retry_with_compaction(model) == "Done."
     assert words(5_000) == (await timeline.read("tc:turn_1.big.result")).text
+
+
+def same_file_again(timeline: Timeline, number: int, subject: str = "the file") -> Awaitable[list[Block]]:
+    """Append a round that reads a file of some 500 tokens."""
+    text = "\n".join(f"    line {line} of {subject} says something of its own" for line in range(1, 41))
+    call = ToolCall(call_id=f"call{number}", name="read", arguments={"path": "a.txt"}, response_id=f"r{number}")
+    return timeline.append(call, ToolResult(call_id=call.call_id, text=text), now=AT)
+
+
+async def test_results_that_are_shown_whole_again_count_as_such() -> None:
+    """The compaction covers what they leave out: they are larger in the second call, which is smaller nevertheless."""
+    timeline = await opened(MemoryStore(), policy=small_policy(repeats=Repeats()))
+    await timeline.append(prompt())
+    for number in range(6):
+        await same_file_again(timeline, number)
+        await timeline.render(now=AT)
+    model = Model(600)
+    assert await timeline.retry_with_compaction(model, now=AT) == "Done."
+    assert model.sent[0] > 600
+    assert model.sent[1] <= 420
+
+
+async def test_what_is_counted_and_not_sent_comes_on_top_of_the_target() -> None:
+    """Every second result is abridged. The newest two are kept, as by the policy that sends all of them."""
+    plain = small_policy(max_tokens=20_000)
+    whole = plain.model_copy(update={"repeats": Repeats(), "abridged_counted_as": "whole"})
+    kept = []
+    for policy in (plain, whole):
+        timeline = await opened(MemoryStore(), policy=policy)
+        await timeline.append(prompt())
+        for number in range(16):
+            await same_file_again(timeline, number, "the file" if number % 2 else f"file {number}")
+            await timeline.render(now=AT)
+        sent = (await timeline.render(now=AT)).account.sent
+        await timeline.retry_with_compaction(Model(sent - 1), now=AT)
+        kept.append([item.block.path for item in timeline.window.items if item.is_in_sight and not item.is_summary])
+    assert "tc:turn_1.call14.result" in kept[0]
+    assert kept[0] == kept[1]
 
 
 @pytest.mark.shows("002-4")

@@ -21,6 +21,7 @@ from timeline.engine.known import settle
 from timeline.engine.lease import end_of_dead, take_turn
 from timeline.engine.policy_steps import run_steps
 from timeline.engine.pressure import set_back
+from timeline.engine.restoring import restore
 from timeline.errors import (
     CompactionInProgress,
     CompactionRefused,
@@ -28,7 +29,7 @@ from timeline.errors import (
     SummarizerFailed,
     VersionConflict,
 )
-from timeline.events import BlocksHidden, BlocksRevealed
+from timeline.events import BlocksHidden
 from timeline.log.off_loop import off_loop
 from timeline.log.stored import addressed_block
 from timeline.planning.abridge import abridgeable, plan_abridged
@@ -150,19 +151,10 @@ class _DueDecisions:
 
     async def restore(self) -> bool:
         """Show results whole again of which another block, out of sight by now, showed a part."""
-        # Check before taking the log's lock: a render with nothing to decide never takes it.
-        if not self.known.references.lost(self.pressure.window):
+        if not await restore(self.pressure, self.known.references):
             return False
-
-        async def choose(_: datetime) -> Sequence[Payload]:
-            versions = self.known.references.lost(self.pressure.window)
-            return [BlocksRevealed(versions=versions, reason="restored")] if versions else ()
-
-        with suppress(VersionConflict):  # then it is left to the next render
-            if await self.log.decide(choose, at=self.pressure.at):
-                self.taken.append(TakenDecision(kind="revealed", reason="restored"))
-                return True
-        return False
+        self.taken.append(TakenDecision(kind="revealed", reason="restored"))
+        return True
 
     async def hide(self, hiding: Hiding) -> None:
         """Hide a batch if the cache is cold, and one if the context is above its trigger; then give an owed notice.

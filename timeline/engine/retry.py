@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from timeline.engine.hiding import CompactionProgress, hide_planned
 from timeline.engine.policy_steps import run_steps
+from timeline.engine.restoring import restore
 from timeline.errors import CompactionRefused, ContextRefused
 from timeline.planning.hide_parts import outweighs_text, plan_media, plan_reasoning
+from timeline.planning.repeats import References
 from timeline.wire import encoded_alone
 from timeline.wire.refused_parts import ReasoningRefused, refused_parts
 
@@ -161,16 +163,21 @@ def warn_of_limit(context: RenderedContext, refusal: ContextLimit | None) -> Non
 async def compact_to(pressure: Pressure, target: int) -> list[str]:
     """Compact until a request counts at most ``target`` tokens, or nothing more is gained; return what was done.
 
+    What is counted and not sent comes on top of the target, as the policy decides by it. Results that leave out what a
+    compaction took out of sight are shown whole again at once: the next render would, and make the request larger.
+
     Raises:
         CompactionSuperseded: other writers changed the range each time.
         SummarizerFailed: no summarizer gave a usable answer.
     """
-    pressure = replace(pressure, reason="refused", most=target + pressure.fixed.reserved)
+    pressure = replace(pressure, reason="refused")
     tried: list[str] = []
+    references = References()
     for _ in range(pressure.policy.attempts):
-        if (await pressure.account()).sent <= target:
+        account = await pressure.account()
+        if account.sent <= target:
             break
-        done = await run_steps(pressure)
+        done = await run_steps(replace(pressure, most=target + pressure.fixed.reserved + account.unsent))
         tried += [_described(taken) for taken in done.taken]
         pressure = done.pressure  # its fixed part is smaller once stages were collapsed
         if isinstance(done.failure, CompactionRefused):
@@ -178,6 +185,7 @@ async def compact_to(pressure: Pressure, target: int) -> list[str]:
             break
         if done.failure is not None:
             raise done.failure
+        await restore(pressure, references)
     return tried
 
 
