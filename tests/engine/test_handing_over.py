@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.scenes import FULL, Mute, Scribe, answer, log_of, opened, prompt, small_policy, turn
-from timeline import Timeline
+from tests.scenes import FULL, Mute, Scribe, answer, call, log_of, opened, prompt, small_policy, turn
+from timeline import Timeline, policies
+from timeline.blocks import ToolResult
 from timeline.engine.handing_over import QUESTION
 from timeline.errors import ContextOverflow, InvalidArgument, VersionConflict
 from timeline.events import ConversationOpened, ParentLink
@@ -55,6 +56,24 @@ async def test_an_earlier_summary_is_carried_over_with_the_rest() -> None:
     assert asked.previous is not None
     assert earlier.history in asked.previous
     assert (asked.instructions, asked.original_task) == ("Keep the names.", prompt(30).text)
+
+
+async def test_results_that_are_counted_whole_are_told_whole() -> None:
+    """The summarizer is given what it is given where nothing is abridged."""
+    plain = small_policy()
+    asked = []
+    for policy in (plain, policies.lean(plain)):
+        scribe = Scribe()
+        timeline = await opened(MemoryStore(), policy=policy, summarizer=scribe)
+        await timeline.append(prompt())
+        for name in ("a", "b"):
+            lines = "\n".join(f"{number:6}\tline {number} of a file that says something" for number in range(1, 60))
+            await timeline.append(call(name, "read", response_id=name), ToolResult(call_id=name, text=lines))
+            await timeline.render()
+        await timeline.hand_over()
+        asked.append([(block.text, block.meta) for request in scribe.asked for block in request.blocks])
+    assert [item.state for item in timeline.window.items].count("abridged") == 2
+    assert asked[0] == asked[1]
 
 
 async def test_without_a_model_the_extractive_summarizer_writes_it() -> None:

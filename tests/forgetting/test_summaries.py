@@ -27,6 +27,7 @@ from timeline.facts.of_items import WindowFacts
 from timeline.facts.record_lines import RECORD_HEADING
 from timeline.forgetting.summaries import WRITTEN_ANEW, summary_anew
 from timeline.planning.summary_block import SPLIT_HEADING
+from timeline.policy.model import Repeats
 from timeline.policy.steps import BLOCK_FORM, SummaryForm
 from timeline.store.memory import MemoryStore
 from timeline.tokens import get_counter
@@ -46,6 +47,26 @@ def read(number: int, said: str = "") -> list[Block]:
 FIRST: Final = (UserPrompt(text="Always write tests first."), *read(1), answer(1_100))
 SECOND: Final = (UserPrompt(text=f"Use tabs, and never print {PLAIN}."), answer(1_500))
 THIRD: Final = (UserPrompt(text="Never push to main."), answer(396))
+
+
+async def test_it_says_what_an_abridged_result_said() -> None:
+    """An abridged result is in sight. What it leaves out may have been redacted, so all of it is told."""
+    policy = small_policy(keep_recent_tokens=1, min_progress=0.0, min_progress_tokens=1, repeats=Repeats())
+    timeline = await opened(MemoryStore(), policy=policy)
+    log = "\n".join(f"step {number} of the build that has something to say" for number in range(40))
+    await timeline.append(UserPrompt(text=f"Build it with {PLAIN}."), now=AT)
+    for number in range(2):
+        about = {"command": f"make {number}"}
+        asked = ToolCall(call_id=f"b{number}", name="bash", arguments=about, response_id=f"b{number}")
+        text = f"{log}\nError: no rule to make target {number}"
+        await timeline.append(asked, ToolResult(call_id=f"b{number}", text=text, is_error=True), now=AT)
+        await timeline.render(now=AT)
+    assert timeline.window.items[-1].state == "abridged"
+    await timeline.append(UserPrompt(text="Go on."), now=AT)
+    await timeline.compact(now=AT)
+    await timeline.redact("ar:turn_1.user.prompt", "a password", now=AT)
+    [summary] = [item.block.text for item in timeline.window.items if item.is_summary]
+    assert "bash make 1: Error: no rule to make target 1" in summary
 
 
 async def anew(*steps: Sequence[Block], **options: Any) -> list[CompactionCompleted]:

@@ -17,7 +17,7 @@ from timeline.errors import BudgetError
 from timeline.events import BlockAppended, CompactionCompleted, ModelCalled, derived_event_id
 from timeline.importers.recording import ImportedCompaction, ImportedHide
 from timeline.log.protocol import Draft
-from timeline.ports import CUT_KEY, HIDDEN_KEY
+from timeline.ports import ABRIDGED_KEY, CUT_KEY, HIDDEN_KEY
 from timeline.store import MemoryStore
 from timeline.summarizers import ExtractiveSummarizer, frame_of, question_in_cache
 from timeline.usage import Usage
@@ -115,7 +115,9 @@ async def naive(measured: Measured, policy: Policy, counter: TokenCounter, price
     result.units += beside.units + sum(map(counter.count, answers)) * rate.model.output / rate.model.input
     for request in asked:
         own = [
-            counter.count(block.countable()) if {HIDDEN_KEY, CUT_KEY} & {*block.meta} else sizes.get(block.path, -1)
+            counter.count(block.countable())
+            if {HIDDEN_KEY, ABRIDGED_KEY, CUT_KEY} & {*block.meta}
+            else sizes.get(block.path, -1)
             for block in request.blocks
         ]
         own = [counter.count(b.countable()) if size < 0 else size for b, size in zip(request.blocks, own, strict=True)]

@@ -9,13 +9,13 @@ import pytest
 from tests.scenes import COUNTER, answer, apply, call, exchange, fold_of, planned, prompt, result, turn, window_of
 from timeline import policies
 from timeline.blocks import AssistantCompletion, CustomBlock, Reasoning, SystemMessage, UserPrompt
-from timeline.events import BlocksHidden, Replacement
+from timeline.events import REPEATED, BlocksHidden, Replacement
 from timeline.planning.account import FixedPart
 from timeline.planning.hide import NOTICE, NOTICE_KEY
 from timeline.planning.summary_block import unheaded
 from timeline.planning.summary_requests import Wanted, shown_block, summary_due, summary_requests, without_failures
 from timeline.policy.steps import SummaryForm
-from timeline.ports import HIDDEN_KEY
+from timeline.ports import ABRIDGED_KEY, HIDDEN_KEY
 
 if TYPE_CHECKING:
     from timeline.blocks import Block
@@ -112,6 +112,16 @@ def test_a_hidden_block_is_marked_as_such() -> None:
     assert shown is not None
     assert shown.meta == {"k": 1, HIDDEN_KEY: "tool_output"}
     assert HIDDEN_KEY not in item.block.meta
+
+
+def test_an_abridged_block_is_marked_as_such_and_not_as_hidden() -> None:
+    """What it says is in sight, so a record tells its message and a script its text."""
+    fold = fold_of(prompt(), call("a"), result("a", 50, is_error=True))
+    replacement = Replacement(version=4, text="[… 3 lines, as above in @2]", tokens=3, repeats=(2,))
+    apply(fold, 5, BlocksHidden(reason=REPEATED, blocks=(replacement,)))
+    shown = shown_block(fold.window.items[-1])
+    assert shown is not None
+    assert (shown.text, shown.meta) == (replacement.text, {ABRIDGED_KEY: REPEATED})
 
 
 def test_the_notice_that_content_is_hidden_is_given_to_no_summarizer() -> None:

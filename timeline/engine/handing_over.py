@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from timeline.blocks import AssistantCompletion, UserPrompt
 from timeline.engine.summarizing import SummaryRequestLog, request_summary
 from timeline.events import SummaryParts
+from timeline.planning.costs import as_counted
 from timeline.planning.summary_requests import Requests, joined, shown_block, without_failures
 from timeline.ports import SummaryRequest
 
@@ -45,7 +46,7 @@ async def handed_over(conversation: Conversation, instructions: str, original_ta
 async def _summary(conversation: Conversation, instructions: str, original_task: str | None) -> str:
     window, policy = conversation.window, conversation.policy
     before = joined(*(t for c in window.summaries for t in (c.parts.history, c.parts.turn_prefix)))
-    seen = [item for item in window.items if not (item.is_summary or item.superseded)]
+    seen = [as_counted(item, policy) for item in window.items if not (item.is_summary or item.superseded)]
     blocks = tuple(block for item in without_failures(seen) if (block := shown_block(item)) is not None)
     if not blocks:
         return before

@@ -203,6 +203,11 @@ def redacted(item: Item, at: int) -> Item:
     )
 
 
+def unabridged(item: Item) -> Item:
+    """Return an item as if nothing had been left out of it; a hidden one stays as it is."""
+    return item._replace(replacement=None, hide=None) if item.state == "abridged" else item
+
+
 def replaced(item: Item, replacement: Replacement) -> Item:
     """Return an item as a hide that is planned would show it: it is abridged no more."""
     return item._replace(replacement=replacement, hide=None)

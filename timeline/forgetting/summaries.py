@@ -9,7 +9,7 @@ from timeline.facts.record import record_of
 from timeline.facts.record_lines import LISTS, RECORD_HEADING, record_in, shown_record
 from timeline.facts.said import searchable_line
 from timeline.fold.counts import in_unit, parts_of_unit
-from timeline.fold.window import TOMBSTONE
+from timeline.fold.window import TOMBSTONE, unabridged
 from timeline.planning.covered_digest import build_digest
 from timeline.planning.summary_block import SPLIT_HEADING
 from timeline.planning.summary_requests import joined, shown_block, without_failures
@@ -40,7 +40,8 @@ def summary_anew(window: Window, old: CompactionCompleted, known: WindowFacts) -
         known: the facts of what was covered before.
     """
     counter = _counter(old.counter)
-    covered = [i for i in window.items if i.version in old.covers and i.version not in old.carried and not i.is_summary]
+    inside = (i for i in window.items if i.version in old.covers and i.version not in old.carried)
+    covered = [unabridged(item) for item in inside if not item.is_summary]  # what one leaves out may be redacted
     parts = _parts(window, old, covered, counter)
     record = _record(window, old, known, parts, counter)
     heading = _heading(old)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from timeline.importers.recording import ImportedCompaction
-from timeline.ports import CUT_KEY, HIDDEN_KEY, Summary, name_of, window_of
+from timeline.ports import ABRIDGED_KEY, CUT_KEY, HIDDEN_KEY, Summary, name_of, window_of
 
 if TYPE_CHECKING:
     from timeline.blocks import Block
@@ -76,7 +76,7 @@ class Metered:
 
     def _size(self, block: Block) -> int:
         """Return the tokens of a block as a request has it: as measured, unless it is not there as it was said."""
-        changed = HIDDEN_KEY in block.meta or CUT_KEY in block.meta
+        changed = not {HIDDEN_KEY, ABRIDGED_KEY, CUT_KEY}.isdisjoint(block.meta)
         measured = None if changed else self.sizes.get(block.path)
         return self._counter.count(block.countable()) if measured is None else measured
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from timeline.blocks import ToolCall, ToolResult
 from timeline.content.media_tokens import media_within, with_media
 from timeline.content.native import server_part
+from timeline.fold.window import unabridged
 from timeline.frozen import canonical_json
 from timeline.planning.messages import Starts, around, message_role
 
@@ -54,8 +55,7 @@ def _has_margin(policy: Policy) -> bool:
 
 def as_counted(item: Item, policy: Policy) -> Item:
     """Return an item as the policy counts it: an abridged one is whole, where the policy counts it so."""
-    whole = item.replacement is not None and policy.abridged_counted_as == "whole" and item.state == "abridged"
-    return item._replace(replacement=None, hide=None) if whole else item
+    return item if item.replacement is None or policy.abridged_counted_as == "shown" else unabridged(item)
 
 
 def visible_tokens(window: Window, policy: Policy) -> int:

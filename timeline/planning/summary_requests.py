@@ -16,7 +16,7 @@ from timeline.events import SummaryParts
 from timeline.planning.hide import is_notice
 from timeline.planning.originals import CutBlocks, fitted, is_seen_through, room_for
 from timeline.planning.strip_chitchat import is_stripped
-from timeline.ports import HIDDEN_KEY, SummaryRequest
+from timeline.ports import ABRIDGED_KEY, HIDDEN_KEY, SummaryRequest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -243,7 +243,7 @@ def shown_block(item: Item) -> Block | None:
         changes: dict[str, Any] = {
             "text": item.replacement.text,
             "data": None,
-            "meta": {**block.meta, HIDDEN_KEY: why},
+            "meta": {**block.meta, ABRIDGED_KEY if item.state == "abridged" else HIDDEN_KEY: why},
         }
         if isinstance(block, ToolCall):
             changes["arguments"] = item.replacement.arguments or {}

@@ -11,6 +11,7 @@ from timeline.ports.scavenging import KEPT_TYPES, Rehearsal, Removal, Scavenging
 from timeline.ports.stored import Appended, ConversationInfo, Expected, Snapshot, StoredWindow
 from timeline.ports.stores import NO_MARK, EventStore, FinishingStore, LeaseMark, MarkingStore, Wakeup, WakingStore
 from timeline.ports.summarizers import (
+    ABRIDGED_KEY,
     CUT_KEY,
     GAP,
     HIDDEN_KEY,
@@ -28,6 +29,7 @@ from timeline.ports.summarizers import (
 )
 
 __all__ = [
+    "ABRIDGED_KEY",
     "CUT_KEY",
     "GAP",
     "HIDDEN_KEY",
