@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+import anyio
 import pytest
 
+from tests.engine.test_lease import Slow
 from tests.scenes import AT, after, payloads_of
 from timeline import Timeline, policies
 from timeline.blocks import ToolCall, ToolResult, UserPrompt
@@ -102,6 +104,29 @@ async def test_above_the_limit_a_batch_need_not_be_paid_back_as_for_whole_result
     hidden = [[item.block.path for item in each.window.items if item.state == "hidden"] for each in (plain, counted)]
     assert hidden[0]
     assert hidden[0] == hidden[1]
+
+
+async def test_above_the_limit_it_waits_for_another_writers_summary_as_for_whole_results() -> None:
+    """What it counts is above the limit, and what it would send is far below: the call sees the summary, too."""
+    store, slow = MemoryStore(), Slow()
+    await reading(counting("whole"), 10, store)
+    first = await Timeline.open(store, "c", summarizer=slow)
+    second = await Timeline.open(store, "c")
+    rendered: list[RenderedContext] = []
+
+    async def render_too() -> None:
+        rendered.append(await read(second, 12))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(lambda: first.compact(now=after(10)))
+        await slow.begun.wait()
+        await second.append(UserPrompt(text=600 * "abc "), now=after(11))
+        group.start_soon(render_too)
+        await anyio.sleep(0.3)
+        assert rendered == []
+        slow.may_answer.set()
+    assert [taken.kind for taken in rendered[0].decisions if taken.kind == "refused"] == []
+    assert rendered[0].window.summaries
 
 
 async def test_what_is_shown_again_makes_no_decision_due() -> None:
