@@ -123,6 +123,8 @@ class Waking:
         """Up to where the followers are woken once more, when they can see it; 0 where they see all."""
         self._looking: asyncio.Task[None] | None = None
         self._closed = self._warned = False
+        self._pause = _LEAST_PAUSE
+        """Seconds until the next connection, if there is none that can be used."""
 
     @classmethod
     def of(cls, database: Database, horizon: Horizon) -> Self:
@@ -218,12 +220,10 @@ class Waking:
 
     async def _run(self) -> None:
         """Keep a connection, and do over it what there is to do."""
-        pause = _LEAST_PAUSE
         while True:
             connection: Connection | None = None
             try:
                 connection = await self._connect()
-                pause = _LEAST_PAUSE
                 await self._serve(connection)
             except DRIVER_ERRORS as error:
                 self._all = self._all or connection is not None  # some of what was taken may not have been sent
@@ -240,8 +240,9 @@ class Waking:
                     connection.terminate()
             if self._closed:
                 return
+            pause = self._pause
+            self._pause = min(2 * pause, _MOST_PAUSE)
             await asyncio.sleep(pause)
-            pause = min(2 * pause, _MOST_PAUSE)
 
     async def _serve(self, connection: Connection) -> None:
         connection.add_termination_listener(lambda _: self._work.set())
@@ -262,6 +263,7 @@ class Waking:
                     break
             if silent:
                 await connection.execute(ALIVE, timeout=_ANSWER)
+            self._pause = _LEAST_PAUSE  # now, as a server that takes connections may still refuse what they are for
             if self._closed:
                 return
             await asyncio.sleep(TOGETHER)

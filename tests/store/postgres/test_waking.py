@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import asynccontextmanager
+from time import monotonic
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
@@ -21,7 +22,7 @@ from timeline.store.postgres.waking import UNHEARD, Waking
 from timeline.store.testing import block_event, events
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from timeline.store.postgres.waking import Heard
 
@@ -29,10 +30,13 @@ PROMPT = "block.appended"
 
 
 @asynccontextmanager
-async def waking(url: str, name: str, *, listens: bool = True) -> AsyncIterator[Waking]:
-    """Make the wake-ups of one store."""
+async def waking(
+    url: str, name: str, *, listens: bool = True, before: Callable[[], None] = lambda: None
+) -> AsyncIterator[Waking]:
+    """Make the wake-ups of one store; ``before`` is called before it connects."""
 
     async def connect() -> asyncpg.Connection[asyncpg.Record]:
+        before()
         return await asyncpg.connect(without(url, "schema", "pgbouncer"), statement_cache_size=0)
 
     store = await PostgresStore.open(url)
@@ -240,6 +244,20 @@ async def test_a_lost_connection_comes_back_and_says_that_anything_may_have_happ
         one.notify([("cards", [PROMPT])])
         await ears.wait(3)
         assert ears.heard[2].concerns("cards", {PROMPT})
+
+
+async def test_who_may_not_listen_tries_less_and_less_often(postgres_url: str) -> None:
+    """The server takes the connection and refuses the lock, as a standby refuses LISTEN: that lasts."""
+    connected: asyncio.Queue[float] = asyncio.Queue()
+    holder = await asyncpg.connect(without(postgres_url, "schema"))
+    impatient = with_query(postgres_url, lock_timeout="1")
+    async with waking(impatient, "log", before=lambda: connected.put_nowait(monotonic())) as one:
+        await holder.execute(f"SELECT pg_advisory_lock({one.lock})")
+        ears = Ears(one)
+        moments = [await connected.get() for _ in range(5)]
+        assert moments[-1] - moments[0] >= 0.1 + 0.2 + 0.4 + 0.8
+        await holder.close()
+        await ears.wait(1)
 
 
 async def test_the_last_words_are_sent_before_the_store_is_closed(postgres_url: str) -> None:
