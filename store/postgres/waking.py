@@ -282,7 +282,9 @@ class Waking:
         # As one message, so that it goes through pgbouncer as well; and as a query, of which the server's statistics
         # keep one for all texts, where they keep a NOTIFY for each.
         quoted = payload.replace("'", "''")
-        sent = f"SELECT pg_notify('{self.channel}', '{quoted}') WHERE NOT pg_try_advisory_xact_lock({self.lock})"
+        # A standby has locks of its own and no listener: there it is an error, and not taken for nobody.
+        heard = f"pg_is_in_recovery() OR NOT pg_try_advisory_xact_lock({self.lock})"
+        sent = f"SELECT pg_notify('{self.channel}', '{quoted}') WHERE {heard}"
         return await connection.execute(sent, timeout=_ANSWER) != _NOBODY
 
     def _payloads(self) -> Iterator[str]:

@@ -92,6 +92,17 @@ async def test_a_standby_is_read_and_refuses_to_be_written_to(
         assert [event.version async for event in reader.read_all()] == [1, 2, 3, 4]
 
 
+async def test_wakeups_that_would_go_to_a_standby_are_said_to_go_nowhere(
+    own_postgres: Server, standby: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody can listen there, and its locks are its own: without a word, followers elsewhere would only poll."""
+    url = with_query(own_postgres.url(), listen_url=standby.url())
+    async with open_store(url) as store, asyncio.timeout(30):
+        await store.append("a", events(1))
+        while "Check listen_url" not in caplog.text:  # noqa: ASYNC110 - it has no event
+            await asyncio.sleep(0.02)
+
+
 async def test_a_standby_that_has_no_store_yet_is_named_as_one(own_postgres: Server, standby: Server) -> None:
     """It lags; who may not write to it could not bring its schema up to date either."""
     connection = await asyncpg.connect(standby.url())
