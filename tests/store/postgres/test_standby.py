@@ -92,6 +92,22 @@ async def test_a_standby_is_read_and_refuses_to_be_written_to(
         assert [event.version async for event in reader.read_all()] == [1, 2, 3, 4]
 
 
+async def test_a_reader_of_a_standby_is_woken_by_its_primary(own_postgres: Server, standby: Server) -> None:
+    """A standby passes no wake-ups on; the URL's `listen_url` may name the server that does."""
+    async with open_store(own_postgres.url()) as store:
+        await store.append("a", events(1))
+        await until_caught_up(standby, own_postgres)
+        url = with_query(standby.url(), listen_url=own_postgres.url())
+        async with await PostgresStore.open(url, readonly=True) as reader, asyncio.timeout(30):
+            heard = reader.wakeups()
+            for _ in range(2):  # when it listens, and when everybody knows that somebody does
+                assert (await anext(heard)).concerns("another", {"any.type"})
+            await store.append("a", events(1))
+            told = await anext(heard)
+            assert told.concerns("a", {"block.appended"})
+            assert not told.concerns("another", {"block.appended"})
+
+
 async def test_wakeups_that_would_go_to_a_standby_are_said_to_go_nowhere(
     own_postgres: Server, standby: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
