@@ -161,6 +161,7 @@ def test_a_fact_leads_to_its_block_and_to_the_compaction_that_covers_it(browser:
         seen.page.get_by_role("button", name="Facts").click()
         fact = seen.page.locator(".found li").filter(has_text="tests/test_9_3.py").first
         expect(fact.locator(".found-head")).to_contain_text("failed")
+        expect(seen.page.locator(".found")).not_to_contain_text("undefined")
         expect(fact.locator(".fact-place")).to_have_text("○ covered by compaction 2")
         fact.locator("button").click()
         expect(seen.page.locator(".because")).to_contain_text("Covered by compaction 2")

@@ -42,7 +42,7 @@ function FactsHere({ id, query, at }) {
 
 /** One thing that was done, named or asked for, how it came out, and its state. @param {{ fact: any, later?: boolean }} props */
 function Fact({ fact, later = false }) {
-  const outcome = [fact.failed ? "failed" : "", fact.status === null ? "" : `exit ${fact.status}`].filter(Boolean).join(", ");
+  const outcome = [fact.failed ? "failed" : "", fact.exit_status === null ? "" : `exit ${fact.exit_status}`].filter(Boolean).join(", ");
   return html`<span class="found-head"><${Kind} type=${FACT_TYPES[fact.kind] ?? "react.tool.result"} name=${spaced(fact.kind)} /> <span class="mono">@${fact.version}</span>${fact.tool ? html` <span class="faint">${fact.tool}</span>` : ""}${outcome && html` <span class=${fact.failed ? "bad" : "faint"}>${outcome}</span>`}${later && html` <span class="faint">later</span>`}${fact.covered_by === null && fact.state && html` <${State} state=${fact.state} />`}</span>
     <span class=${fact.kind === "request" ? "snippet" : "snippet mono"}>${fact.subject}</span>${fact.detail && html`<span class="snippet faint">${fact.detail}</span>`}`;
 }
