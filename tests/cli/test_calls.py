@@ -147,7 +147,7 @@ def test_a_call_shows_request_reply_usage_decisions_and_cause(
     ):
         assert part in shown
     found = run("call", "c", compacted, "--json").json
-    keys = {"n", "version", "at", "wire", "model", "parameters", "request", "reply", "usage", "decisions", "cause"}
+    keys = {"number", "version", "at", "wire", "model", "parameters", "request", "reply", "usage", "decisions", "cause"}
     assert keys <= found.keys()
     assert found["request"] == sent[compacted - 1]
     assert list(found["request"]) == list(sent[compacted - 1])

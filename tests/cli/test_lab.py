@@ -235,7 +235,7 @@ def test_lab_shows_the_calls_that_its_prices_miss(run: Callable[..., Done], sess
         [
             "flashcards",
             *(f"{missed[name]:,}" for name in ("number", "context", "predicted", "recorded")),
-            f"{missed['idle']:.0f}",
+            f"{missed['idle_seconds']:.0f}",
             *missed["cause"].split("_"),
         ]
         for missed in conversation["missed"]

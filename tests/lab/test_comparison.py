@@ -78,7 +78,7 @@ def test_a_policy_that_failed_on_a_recording_is_never_the_cheapest() -> None:
     }
     done["b.jsonl", "fails"] = Outcome(failure=failure)
     found = standings(works, [done.get((work.file, work.name), Outcome(failure=failure)) for work in works])
-    assert [(one.policy, one.failed, one.keeps_to_the_limit) for one in found] == [
+    assert [(one.policy, one.failed_recordings, one.keeps_to_the_limit) for one in found] == [
         ("fails", 1, False),
         ("works", 0, True),
     ]

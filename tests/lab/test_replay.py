@@ -139,8 +139,8 @@ async def test_what_is_kept_for_an_hour_is_hidden_once_the_hour_is_over() -> Non
     """The recording says five minutes, which is what its own client had asked for."""
     rule = CachePointRule(kept_long="everything")
     hour = await ran("cut_point", cache_points=rule)
-    assert min(row.idle for row in hour.rows if row.hidden) > LONG_CACHE_SECONDS
-    assert min(row.idle for row in (await ran("cut_point")).rows if row.hidden) < LONG_CACHE_SECONDS
+    assert min(row.idle_seconds for row in hour.rows if row.hidden) > LONG_CACHE_SECONDS
+    assert min(row.idle_seconds for row in (await ran("cut_point")).rows if row.hidden) < LONG_CACHE_SECONDS
 
 
 async def test_a_recording_that_was_cached_for_an_hour_is_replayed_so_under_any_policy() -> None:

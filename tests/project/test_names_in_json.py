@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import importlib
 import inspect
@@ -11,6 +12,7 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 import pytest
+from pydantic import AwareDatetime
 
 from tests.project.sources import ROOT
 from timeline.frozen import Frozen
@@ -39,6 +41,8 @@ PRINTED: Final = (
     "timeline.usage",
 )
 """Modules with what commands, MCP tools, the inspector and the Python API answer."""
+LAB: Final = ("timeline.lab.comparison", "timeline.lab.results", "timeline.lab.validation")
+"""Modules with what `timeline lab` prints: held against the table; what else is in them are figures of its own."""
 ASKED: Final = ("timeline.inspector.asked", "timeline.integrations.mcp.arguments")
 """Modules with the parameters of the inspector and of MCP."""
 BESIDE: Final = {
@@ -67,6 +71,7 @@ FORMS: Final = {
     int: "number",
     float: "number",
     str: "text",
+    AwareDatetime: "text",
     tuple: "list",
     list: "list",
     frozenset: "list",
@@ -149,6 +154,26 @@ def forms_of(shape: type[Any]) -> list[tuple[str, str]]:
     return [(name, form_as_written(one) if isinstance(one, str) else form_of(one)) for name, one in given]
 
 
+def names_of(shape: type[Any]) -> list[str]:
+    """Return the names of a shape's fields."""
+    return [name for name, _ in forms_of(shape)]
+
+
+def dumped() -> list[tuple[str, str]]:
+    """Return the keys that methods named ``dump`` write by hand, each with its class."""
+    trees = [ast.parse(inspect.getsource(importlib.import_module(name))) for name in (*PRINTED, *LAB)]
+    classes = [one for tree in trees for one in ast.walk(tree) if isinstance(one, ast.ClassDef)]
+    methods = [(one.name, part) for one in classes for part in one.body if getattr(part, "name", "") == "dump"]
+    return [
+        (shape, str(key.value))
+        for shape, method in methods
+        for part in ast.walk(method)
+        if isinstance(part, ast.Dict)
+        for key in part.keys
+        if isinstance(key, ast.Constant)
+    ]
+
+
 def form_of(annotation: Any) -> str:
     """Return the form of a type in JSON; null is of every form."""
     origin, args = typing.get_origin(annotation), typing.get_args(annotation)
@@ -181,15 +206,16 @@ def test_every_name_of_the_table_is_in_use() -> None:
 @pytest.mark.parametrize("entry", table(), ids=lambda entry: entry.names[0])
 def test_a_name_has_one_form(entry: Entry) -> None:
     """So that a reader of one surface reads the others."""
-    found = [key for key in keys() if key.name in entry.names and (key.shape, key.name) not in BESIDE]
+    lab = [Key(shape.__name__, name, form) for shape in shapes(LAB) for name, form in forms_of(shape)]
+    found = [key for key in (*keys(), *lab) if key.name in entry.names and (key.shape, key.name) not in BESIDE]
     assert [key for key in found if key.form not in entry.forms] == []
 
 
 def test_no_answer_has_a_name_that_another_one_stands_for() -> None:
-    """Nor has a question."""
+    """Nor has a question, nor what a ``dump`` writes in other words than its fields."""
     never = {name for entry in table() for name in entry.never}
-    asked = [(shape.__name__, name) for shape in shapes(ASKED) for name in shape.model_fields]
-    found = [*((key.shape, key.name) for key in keys()), *asked]
+    asked = [(shape.__name__, name) for shape in shapes((*ASKED, *LAB)) for name in names_of(shape)]
+    found = [*((key.shape, key.name) for key in keys()), *asked, *dumped()]
     assert [one for one in found if one[1] in never and one not in BESIDE] == []
 
 

@@ -114,7 +114,7 @@ class Call:
     def dump(self) -> dict[str, Any]:
         """Return the stable JSON shape of `timeline call --json`."""
         return {
-            "n": self.number,
+            "number": self.number,
             "version": self.version,
             "at": instant_text(self.at),
             "wire": self.wire,

@@ -35,7 +35,7 @@ class Standing(Frozen):
         relative: its cost as a share of the first policy's at the same limit, over the calls that neither refused; None
             if that policy costs nothing.
         relative_with_reads: the same of the cost with what fetching the facts costs that were out of sight.
-        failed: recordings that could be replayed under another policy, but not under this one.
+        failed_recordings: those that could be replayed under another policy, but not under this one.
         same_as: an earlier policy that sent the same at every call, of which this is another name; empty for none.
         lifetime: how the provider keeps what is sent, see `RunResult`; empty for all recordings together.
         of_published: its cost as a share of the cheapest published design that keeps to the limit, among the policies
@@ -48,7 +48,7 @@ class Standing(Frozen):
     cost_in: CostIn
     relative: float | None
     relative_with_reads: float | None = None
-    failed: int = 0
+    failed_recordings: int = 0
     same_as: str = ""
     lifetime: str = ""
     of_published: float | None = None
@@ -68,7 +68,8 @@ class Standing(Frozen):
     def keeps_to_the_limit(self) -> bool:
         """Whether every call was sent whole and within the limit: only then its cost compares with others."""
         totals = self.totals
-        return bool(totals.calls) and not (totals.over_limit or totals.refusals or totals.orphans or self.failed)
+        broken = totals.over_limit or totals.refusals or totals.orphans or self.failed_recordings
+        return bool(totals.calls) and not broken
 
     def dump(self) -> dict[str, Any]:
         """Return the stable JSON shape of a row of `timeline lab --json`."""
@@ -147,7 +148,7 @@ def _standings(works: Sequence[Work], outcomes: Sequence[Outcome], cost_in: Cost
                 cost_in=cost_in,
                 relative=_share_of(runs, beside, partial(cost_of_call, cost_in=cost_in)),
                 relative_with_reads=_share_of(runs, beside, partial(_cost_with_reads, cost_in=cost_in)),
-                failed=len(failed[limit, name] - unread),
+                failed_recordings=len(failed[limit, name] - unread),
                 same_as=same_as if same_as != name and runs else "",
                 lifetime=lifetime,
                 totals=totals,

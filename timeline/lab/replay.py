@@ -398,7 +398,7 @@ class Run:
         fields: dict[str, Any] = {
             "number": self.calls_before + len(self.rows) + 1,
             "at": call.start,
-            "idle": idle,
+            "idle_seconds": idle,
             "model": call.model,
             "recorded": call.context,
             "refused": sent.refused,

@@ -85,7 +85,7 @@ class ReplayedCallRow(FactCounts):
     Attributes:
         number: the call's number, from 1.
         at: when it was sent.
-        idle: seconds since the previous answer was complete; 0 for the first.
+        idle_seconds: seconds since the previous answer was complete; 0 for the first.
         model: the called model.
         tokens: tokens of the whole input that the policy sends; 0 if it refused.
         recorded: tokens of the whole input that the recorded client sent; 0 if unknown.
@@ -113,7 +113,7 @@ class ReplayedCallRow(FactCounts):
 
     number: int
     at: AwareDatetime
-    idle: float = 0.0
+    idle_seconds: float = 0.0
     model: str = ""
     tokens: int = 0
     recorded: int = 0

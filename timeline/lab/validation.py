@@ -134,7 +134,7 @@ class Missed(Frozen):
     context: int
     predicted: int
     recorded: int
-    idle: float
+    idle_seconds: float
 
 
 class Check(Frozen):
@@ -239,8 +239,14 @@ def _missed(
         if abs(charge.read - read) <= max(_LEAST, _SHARE * call.context):
             continue
         idle = 0.0 if before is None else (call.start - before.end).total_seconds()
-        cause = _cause(before, call, request, charge, read)
-        yield Missed(number=number, cause=cause, context=call.context, predicted=charge.read, recorded=read, idle=idle)
+        yield Missed(
+            number=number,
+            cause=_cause(before, call, request, charge, read),
+            context=call.context,
+            predicted=charge.read,
+            recorded=read,
+            idle_seconds=idle,
+        )
 
 
 def _cause(

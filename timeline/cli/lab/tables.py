@@ -204,8 +204,8 @@ def _print(stands: Sequence[Standing], runs: Sequence[RunResult]) -> None:
     for stand in stands:
         if stand.same_as:
             say(f"{stand.policy} at {stand.max_tokens:,} sends the same as {stand.same_as} at every call.")
-        if stand.failed:
-            name, count = stand.policy, stand.failed
+        if stand.failed_recordings:
+            name, count = stand.policy, stand.failed_recordings
             failed = f"{count:,} file{'' if count == 1 else 's'} could not be replayed under {name}"
             say(f"{failed} at {stand.max_tokens:,}, so its cost compares with no other.")
     capped = {one.max_tokens for one in runs if one.fixed < one.measured_fixed}

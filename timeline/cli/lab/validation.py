@@ -87,7 +87,7 @@ def _print_missed(checks: Sequence[Check]) -> None:
 
 def _missed(one: Check, missed: Missed) -> tuple[object, ...]:
     cause = missed.cause.replace("_", " ")
-    figures = (missed.number, missed.context, missed.predicted, missed.recorded, f"{missed.idle:,.0f}")
+    figures = (missed.number, missed.context, missed.predicted, missed.recorded, f"{missed.idle_seconds:,.0f}")
     return (one.conversation, *figures, cause)
 
 

@@ -126,7 +126,7 @@ def _row(stand: Standing, runs: Iterable[RunResult], price_of: PriceOf) -> dict[
         "cost": _rounded(stand.cost),
         "relative": stand.relative,
         "adjusted": _rounded(stand.adjusted),
-        "failed": stand.failed,
+        "failed": stand.failed_recordings,
         "keeps": stand.keeps_to_the_limit,
         **figures,
         "collapses": totals.collapses,
