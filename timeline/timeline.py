@@ -476,7 +476,7 @@ class Timeline(TimelineView):
             CallNotFound: no call has one of the numbers.
             CallUnavailable: the context of one of the calls was not recorded.
             ContextUnavailable: one of the contexts cannot be rebuilt.
-            InvalidPolicy: there is no such wire format.
+            InvalidArgument: there is no such wire format.
         """
         from timeline.audit.recorded_calls import find_contexts  # noqa: PLC0415 - late, see above
         from timeline.audit.replay import rebuild_contexts  # noqa: PLC0415 - late, see above
@@ -856,7 +856,7 @@ class Timeline(TimelineView):
             max_tokens: most tokens of an answer. By default 4,000, or a tenth of the policy's limit if that is less.
 
         Raises:
-            InvalidPolicy: there is no such wire.
+            InvalidArgument: there is no such wire.
 
         Example:
             ```python
@@ -1376,7 +1376,7 @@ class Timeline(TimelineView):
             model: id of the model that they are for, since a provider's models accept different requests.
 
         Raises:
-            InvalidPolicy: there is no such form.
+            InvalidArgument: there is no such form.
         """
         return await whole_messages(self._store, self.id, wire, model=model)
 

@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 from tests.scenes import AT, Scribe, answer, call, exchange, opened, prompt, result, small_policy, turn, words
 from timeline.agent.recall import RecallTool, schema
 from timeline.blocks import Attachment, CustomBlock, Reasoning, ToolCall, ToolResult
-from timeline.errors import HistoryUnavailable, InvalidPolicy
+from timeline.errors import HistoryUnavailable, InvalidArgument
 from timeline.events import BlockRedacted, BlocksHidden, Replacement, event_id
 from timeline.store.memory import MemoryStore
 from timeline.tokens import get_counter
@@ -84,7 +84,7 @@ def test_the_schema_for_the_ai_sdk_is_what_its_program_makes_a_tool_of() -> None
 
 def test_an_unknown_wire_is_refused() -> None:
     """The message says which there are."""
-    with pytest.raises(InvalidPolicy, match="anthropic, openai_chat, openai_responses, gemini, bedrock_converse"):
+    with pytest.raises(InvalidArgument, match="anthropic, openai_chat, openai_responses, gemini, bedrock_converse"):
         schema("morse")  # type: ignore[arg-type]
 
 

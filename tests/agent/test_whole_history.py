@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.scenes import opened, small_policy, words
-from timeline.errors import InvalidPolicy
+from timeline.errors import InvalidArgument
 from timeline.store.memory import MemoryStore
 
 
@@ -65,5 +65,5 @@ async def test_what_was_redacted_does_not_come_back() -> None:
 async def test_a_form_that_there_is_not_is_refused() -> None:
     """As a render refuses it."""
     timeline = await opened(MemoryStore())
-    with pytest.raises(InvalidPolicy, match="morse"):
+    with pytest.raises(InvalidArgument, match="morse"):
         await timeline.messages("morse")  # type: ignore[arg-type]

@@ -18,7 +18,6 @@ from timeline.errors import (
     ContextNotFound,
     ContextRefused,
     InvalidArgument,
-    InvalidPolicy,
 )
 from timeline.events import NewEvent, event_id
 from timeline.log.history import load_fold
@@ -522,7 +521,7 @@ async def test_a_request_needs_a_model_and_a_wire() -> None:
     context = await timeline.render()
     with pytest.raises(InvalidArgument):
         context.request("anthropic", model=" ")
-    with pytest.raises(InvalidPolicy):
+    with pytest.raises(InvalidArgument, match="telegraph"):
         context.request("telegraph", model="m")
 
 

@@ -24,7 +24,7 @@ from timeline.blocks import (
     ToolCall,
     TurnHeader,
 )
-from timeline.errors import InvalidPolicy
+from timeline.errors import InvalidArgument
 from timeline.events import (
     BlockRedacted,
     BlocksHidden,
@@ -239,5 +239,5 @@ async def test_a_context_is_frozen() -> None:
 async def test_an_unknown_wire_is_a_typed_error() -> None:
     """The error names what was asked for."""
     context = await (await opened(MemoryStore())).render()
-    with pytest.raises(InvalidPolicy, match="klingon"):
+    with pytest.raises(InvalidArgument, match="klingon"):
         context.to_wire("klingon")

@@ -28,7 +28,7 @@ from tests.scenes import (
 )
 from timeline import policies
 from timeline.blocks import Reasoning
-from timeline.errors import InvalidPolicy
+from timeline.errors import InvalidArgument
 from timeline.events import NUMBERED, BlockRedacted, BlocksHidden, BlocksRevealed, Replacement
 from timeline.planning.account import account_of, fixed_part
 from timeline.projection.context import RenderedContext
@@ -302,14 +302,14 @@ def test_a_difference_that_no_decision_explains_is_said_to_be_unknown() -> None:
 def test_an_unknown_wire_is_a_typed_error() -> None:
     """The error names what was asked for."""
     context = seen(conversation())
-    with pytest.raises(InvalidPolicy, match="klingon"):
+    with pytest.raises(InvalidArgument, match="klingon"):
         diff(context, context, wires=["klingon"])
 
 
 def test_the_bytes_of_a_program_that_makes_requests_itself_are_not_compared() -> None:
     """The AI SDK gets messages, and its providers' caches keep something else."""
     context = seen(conversation())
-    with pytest.raises(InvalidPolicy, match="compare one of anthropic"):
+    with pytest.raises(InvalidArgument, match="compare one of anthropic"):
         diff(context, context, wires=["ai_sdk_ui"])
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wire.entries import answer, call, prompt, result
-from timeline.errors import InvalidPolicy
+from timeline.errors import InvalidArgument
 from timeline.frozen import MOST_NESTING
 from timeline.wire import WIRES, decoder, encoder
 from timeline.wire.foreign import decode_value
@@ -50,7 +50,7 @@ def test_encoding_ten_thousand_entries_keeps_each_of_them(wire: str) -> None:
 
 def test_an_unknown_wire_is_refused_with_the_known_ones() -> None:
     """The error says which formats there are."""
-    with pytest.raises(InvalidPolicy, match="anthropic, openai_chat"):
+    with pytest.raises(InvalidArgument, match="anthropic, openai_chat"):
         encoder("carrier-pigeon")
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, ge
 
 from timeline.agent.recall_outline import MOST_PIECES, SCANNED, outline, unescaped
 from timeline.blocks import RangeSummary, Reasoning, ToolCall, ToolResult
-from timeline.errors import BlockNotFound, HistoryUnavailable, InvalidPolicy
+from timeline.errors import BlockNotFound, HistoryUnavailable, InvalidArgument
 from timeline.events.addresses import parse_address
 from timeline.facts.full_record import RECORD_KEY
 from timeline.facts.name_list import LIST_KEY
@@ -97,7 +97,7 @@ def schema(wire: RecallWire) -> dict[str, JsonValue]:
     which the program makes a ``tool`` of its own.
 
     Raises:
-        InvalidPolicy: there is no such wire.
+        InvalidArgument: there is no such wire.
     """
     parameters: dict[str, JsonValue] = {
         "type": "object",
@@ -119,7 +119,7 @@ def schema(wire: RecallWire) -> dict[str, JsonValue]:
             return {"toolSpec": {**described, "inputSchema": {"json": parameters}}}
         case "ai_sdk":
             return {"type": "function", **described, "inputSchema": parameters}
-    raise InvalidPolicy("wire", f"there is no recall tool for {wire!r}; there are {', '.join(get_args(RecallWire))}")
+    raise InvalidArgument("wire", f"there is no recall tool for {wire!r}; there are {', '.join(get_args(RecallWire))}")
 
 
 class RecallTool:

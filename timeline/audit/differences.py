@@ -35,7 +35,7 @@ async def diff_sides(
         CallNotFound: a conversation has no call of that number.
         CallUnavailable: the context of a call was not recorded.
         ContextUnavailable: a context cannot be rebuilt.
-        InvalidPolicy: there is no such wire format.
+        InvalidArgument: there is no such wire format.
     """
     if before.conversation == after.conversation:
         chosen = await find_contexts(store, after.conversation, (before.name, after.name))

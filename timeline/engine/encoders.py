@@ -42,7 +42,7 @@ class Encoders:
         """Return the body of a context. What a caller changes in it reaches no later body.
 
         Raises:
-            InvalidPolicy: there is no such wire format.
+            InvalidArgument: there is no such wire format.
         """
         parts = stepwise(wire)
         if parts is None:

@@ -169,7 +169,7 @@ class RenderedContext(Frozen):
             parameters: the other keys of the body, such as ``max_tokens``, ``temperature`` or ``stream``.
 
         Raises:
-            InvalidPolicy: there is no such wire format.
+            InvalidArgument: there is no such wire format.
             InvalidArgument: a parameter is one that the context gives, such as ``messages``, is a client's credential,
                 or has no form in JSON.
 
@@ -208,7 +208,7 @@ class RenderedContext(Frozen):
                 default the model of the newest recorded call.
 
         Raises:
-            InvalidPolicy: there is no such wire format.
+            InvalidArgument: there is no such wire format.
         """
         neutral = self.neutral if model is None else self.neutral.model_copy(update={"model": model})
         return self._encoders.encode(wire, neutral)

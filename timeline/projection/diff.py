@@ -18,7 +18,7 @@ from bisect import bisect_left
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.errors import InvalidPolicy
+from timeline.errors import InvalidArgument
 from timeline.events.addresses import Address
 from timeline.fold.states import states_of
 from timeline.frozen import canonical_json, common_length, compact_json
@@ -213,7 +213,7 @@ def diff(
             and a path, means another block in each.
 
     Raises:
-        InvalidPolicy: there is no such wire format, or its bytes are not sent to any provider.
+        InvalidArgument: there is no such wire format, or its bytes are not sent to any provider.
     """
     parted = None if shared is None else Cause("forked", f"the conversations part behind version {shared}", shared)
     entered, left, changed = _blocks(before, after, sys.maxsize if shared is None else shared)
@@ -258,7 +258,7 @@ class PrefixBreaks:
         None where it is one, which is looked at first: the cause of a difference takes several times as long to find.
 
         Raises:
-            InvalidPolicy: there is no such wire format.
+            InvalidArgument: there is no such wire format.
         """
         pieces_of = _wire_pieces(wire) if wire in SENT else _neutral_pieces
         match self._written:
@@ -336,7 +336,7 @@ def _neutral_pieces(context: NeutralContext) -> list[Piece]:
 def _wire_pieces(wire: str) -> Callable[[NeutralContext], list[Piece]]:
     encode = encoder(wire)
     if wire not in SENT:
-        raise InvalidPolicy("wire", f"no provider gets the bytes of {wire!r}; compare one of {', '.join(SENT)}")
+        raise InvalidArgument("wire", f"no provider gets the bytes of {wire!r}; compare one of {', '.join(SENT)}")
 
     def pieces(context: NeutralContext) -> list[Piece]:
         body = encode(context.model_copy(update={"cache_points": (), "ephemeral": ()}))

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
-from timeline.errors import InvalidArgument, InvalidPolicy
+from timeline.errors import InvalidArgument
 from timeline.wire.read_only import plain
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def encoder(wire: str) -> Encode:
     """Return the encoder of a wire format.
 
     Raises:
-        InvalidPolicy: there is no such wire format.
+        InvalidArgument: there is no such wire format.
     """
     encode: Encode = _module(wire).encode
     return encode
@@ -102,7 +102,7 @@ def encoded_alone(wire: str, context: NeutralContext) -> dict[str, Any]:
     """Return what the encoder of a wire format returns. What a caller changes in it stays there.
 
     Raises:
-        InvalidPolicy: there is no such wire format.
+        InvalidArgument: there is no such wire format.
     """
     body: dict[str, Any] = plain(encoder(wire)(context))  # arguments and structured content are the log's
     return body
@@ -124,7 +124,7 @@ def stepwise(wire: str) -> Stepwise | None:
     """Return the parts of a wire format's encoder; None where it only encodes contexts by themselves.
 
     Raises:
-        InvalidPolicy: there is no such wire format.
+        InvalidArgument: there is no such wire format.
     """
     parts: Stepwise | None = getattr(_module(wire), "STEPWISE", None)
     return parts
@@ -134,7 +134,7 @@ def encoder_number(wire: str) -> int:
     """Return the number of a wire format's encoder.
 
     Raises:
-        InvalidPolicy: there is no such wire format.
+        InvalidArgument: there is no such wire format.
     """
     number: int = _module(wire).ENCODER
     return number
@@ -144,7 +144,7 @@ def given_keys(wire: str) -> frozenset[str]:
     """Return the keys of a request that a context gives, so that no parameter may.
 
     Raises:
-        InvalidPolicy: there is no such wire format.
+        InvalidArgument: there is no such wire format.
     """
     keys: frozenset[str] = _module(wire).GIVEN
     return keys
@@ -154,7 +154,7 @@ def decoder(wire: str) -> Decode:
     """Return the decoder of a wire format.
 
     Raises:
-        InvalidPolicy: there is no such wire format.
+        InvalidArgument: there is no such wire format.
     """
     decode: Decode = _module(wire).decode
     return decode
@@ -179,5 +179,5 @@ def message_decoder(wire: str, ids: CallIds | None = None) -> MessageDecoder:
 
 def _module(wire: str) -> Any:
     if wire not in WIRES:
-        raise InvalidPolicy("wire", f"there is no format {wire!r}; there are {', '.join(WIRES)}")
+        raise InvalidArgument("wire", f"there is no format {wire!r}; there are {', '.join(WIRES)}")
     return import_module(WIRES[wire])

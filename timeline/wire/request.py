@@ -182,7 +182,7 @@ def make_request(
         encoders: encode the context, and write its body.
 
     Raises:
-        InvalidPolicy: there is no such wire format.
+        InvalidArgument: there is no such wire format.
         InvalidArgument: there is no model, or a parameter is one that the context gives, is a credential, or has no
             form in JSON.
     """
@@ -209,7 +209,7 @@ def body_text(neutral: NeutralContext, request: CallRequest) -> str:
     """Build the body of a recorded request again, from its context: compact JSON.
 
     Raises:
-        InvalidPolicy: this release has no such wire format.
+        InvalidArgument: this release has no such wire format.
     """
     encoded = encoder(request.wire)(neutral.model_copy(update={"model": request.model}))
     return compact_json(_body(request.wire, request.model, request.parameters, encoded))
