@@ -31,6 +31,11 @@ GRANT USAGE ON SCHEMA timeline TO looker;
 CREATE ROLE reader LOGIN;
 GRANT USAGE ON SCHEMA timeline TO reader;
 GRANT SELECT ON ALL TABLES IN SCHEMA timeline TO reader;
+CREATE ROLE writer LOGIN;
+GRANT USAGE ON SCHEMA timeline TO writer;
+GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA timeline TO writer;
+GRANT USAGE ON ALL SEQUENCES IN SCHEMA timeline TO writer;
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA timeline TO writer;
 """
 READS: Final = (("ls",), ("render", "a"), ("search", "hello"))
 WRITES: Final = (("hide", "a@1"), ("erase", "a", "--yes"), ("redact", "a", "@1", "--yes"))
@@ -80,3 +85,14 @@ async def test_each_command_says_in_one_line_what_is_wrong_with_a_server(
     await fails(server, ("ls",), "later version of timeline-engine", "Upgrade")
     await asyncio.to_thread(own_postgres.stop)
     await fails(server, ("ls",), "the server cannot be reached", "try again")
+
+
+async def test_a_redaction_by_a_role_that_owns_no_table_says_what_the_owner_has_to_run(
+    run: Callable[..., Done], server: str
+) -> None:
+    """And nothing that only a file has: to run it again helps nobody before that."""
+    url = server.replace("postgres:", "writer:", 1)
+    done = await asyncio.to_thread(run, "redact", "a", "@1", "--reason", "leaked", "--yes", "--db", url)
+    assert done.code == 0
+    assert "Have the owner run VACUUM (FULL)" in done.out
+    assert "the file's free pages" not in done.out

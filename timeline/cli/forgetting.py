@@ -167,7 +167,7 @@ def _print(report: ErasureReport, db: str, command: str, *, yes: bool, as_json: 
     write()
     say(f"{'erased in' if yes else 'in'}: {', '.join(report.conversations) or 'no conversation'}")
     _list("not reached", report.left.items())
-    if yes and not report.physical:
+    if yes and not report.physical and not is_server(db):
         say("The bytes are still in the file's free pages or in its log: run it again.")
     _list("beyond this database", report.not_reached.items())
     if not yes:
