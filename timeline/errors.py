@@ -611,7 +611,7 @@ class CompactionCovered(CompactionError):
         self.by = by
         super().__init__(
             f"The compaction of version {version} is covered by the later one of version {by}. "
-            "Take that one back first, or both with cascade=True."
+            "Take that one back first, or both with cascade=True (timeline undo --cascade)."
         )
 
 

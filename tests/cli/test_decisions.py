@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.abridged import read_numbered
 from tests.cli import sessions
+from timeline import open_store
 from timeline.cli.exits import Exit
 
 if TYPE_CHECKING:
@@ -66,7 +69,7 @@ def test_an_earlier_compaction_needs_the_cascade(run: Callable[..., Done], simul
     """One line says which one stands in the way, and the cure."""
     versions = [step["version"] for step in simulated["steps"]]
     refused = run("undo", simulated["id"], "--version", versions[0])
-    refused.fails(Exit.REFUSED, str(versions[1]), "cascade")
+    refused.fails(Exit.REFUSED, str(versions[1]), "timeline undo --cascade")
     row = run("undo", simulated["id"], "--version", versions[0], "--cascade", "--json").json
     assert row["reverted"] == versions[::-1]
     assert set(states(run, simulated["id"]).values()) == {"visible", "omitted"}
@@ -202,6 +205,21 @@ def test_pin_and_unpin_go_with_the_round(run: Callable[..., Done], imported: str
     assert f"{RESULT}\n" in unpinned.out
     assert "pinned" not in unpinned.out
     run("unpin", imported, CALL).fails(Exit.REFUSED, "no decision pinned it")
+
+
+def test_a_pinned_abridged_result_is_one_line(run: Callable[..., Done], tmp_path: Path) -> None:
+    """With both sizes: what is left of it is as long as a file."""
+    db = tmp_path / "numbered.db"
+
+    async def read() -> None:
+        async with open_store(str(db)) as store:
+            await read_numbered(store)
+
+    asyncio.run(read())
+    done = run("pin", "c", "@3", "--db", db)
+    [line] = [line for line in done.out.splitlines() if "@3" in line]
+    assert line.startswith("abridged, pinned  ")
+    assert len(done.out.splitlines()) == 3
 
 
 def test_a_pinned_block_is_carried(run: Callable[..., Done], imported: str) -> None:

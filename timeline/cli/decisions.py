@@ -141,7 +141,7 @@ def _print_decided(timeline: Timeline, decision: str, before: Sequence[Item], *,
         state = paint(item.state, state_colour(item.state)) + (", pinned" if item.pinned else "")
         write(f"{state}  {tokens}  {Address(item.version)}  {item.block.path}")
         replacement = item.replacement
-        if replacement is not None:
+        if replacement is not None and item.state != "abridged":
             shown = replacement.text if replacement.arguments is None else output.to_json(replacement.arguments)
             write(f"  {shown}")
     if not changed:
