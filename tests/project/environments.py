@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 import subprocess
 import sys
 import sysconfig
@@ -30,8 +31,10 @@ class Environment(NamedTuple):
     folder: Path
 
     def run(self, *command: str | Path, folder: Path | None = None) -> str:
-        """Run a command in a folder, the empty one by default, and return what it prints."""
-        done = subprocess.run(command, cwd=folder or self.folder, capture_output=True, text=True, check=False)
+        """Run a command in a folder, the empty one by default, and return what it prints; no path leads elsewhere."""
+        alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        place = folder or self.folder
+        done = subprocess.run(command, cwd=place, env=alone, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
