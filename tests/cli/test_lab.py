@@ -107,16 +107,34 @@ def test_lab_leaves_the_same_room_for_the_answer(run: Callable[..., Done], sessi
     run(*words, "--reserve", 8_500).fails(Exit.USAGE, "--reserve", "9,000")
 
 
+def kept_for_an_hour(session: Path, folder: Path) -> Path:
+    """Write a session again as if its client had asked for the long time; return the file."""
+    rows = [json.loads(line) for line in session.read_text(encoding="utf-8").splitlines()]
+    for told in (row["message"]["usage"] for row in rows if "usage" in row.get("message", {})):
+        told["cache_creation"] = {"ephemeral_1h_input_tokens": told.get("cache_creation_input_tokens", 0) or 1}
+    hour = folder / "hour.jsonl"
+    hour.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return hour
+
+
+def test_lab_says_that_a_recording_of_an_hour_hides_what_a_policy_keeps_so_long(
+    run: Callable[..., Done], session: Path, tmp_path: Path
+) -> None:
+    """Where policies differ in that alone they cost the same, until the recording is taken as one of five minutes."""
+    longer = tmp_path / "longer.toml"
+    longer.write_text('preset = "balanced"\n[cache_points]\nkept_long = "everything"\n', encoding="utf-8")
+    words = ("lab", kept_for_an_hour(session, tmp_path), "--policy", "balanced", "--jobs", 1, "--policy")
+    told = "kept for an hour is so under every policy; --cache 5m"
+    assert told in run(*words, longer).out
+    assert told not in run(*words, longer, "--cache", "5m").out
+    assert told not in run(*words, "gentle").out
+
+
 def test_lab_gives_figures_by_class_where_the_recordings_were_cached_differently(
     run: Callable[..., Done], session: Path, tmp_path: Path
 ) -> None:
     """In a table of its own, and in the JSON; of one class there is none."""
-    text = session.read_text(encoding="utf-8")
-    rows = [json.loads(line) for line in text.splitlines()]
-    for told in (row["message"]["usage"] for row in rows if "usage" in row.get("message", {})):
-        told["cache_creation"] = {"ephemeral_1h_input_tokens": told.get("cache_creation_input_tokens", 0) or 1}
-    hour = tmp_path / "hour.jsonl"
-    hour.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    hour = kept_for_an_hour(session, tmp_path)
     words = ("lab", session, hour, "--policy", "none", "--policy", "pi", "--max-tokens", 40_000, "--jobs", 1)
     found = run(*words, "--json").json
     assert sorted((row["lifetime"], row["policy"]) for row in found["lifetimes"]) == [

@@ -144,6 +144,7 @@ def compare(
     elif runs:
         _print(stands, runs)
         _print_unpriced(runs, works[0].options)
+        _print_hour(runs, works)
         print_classes(classes)
         if wanted.facts:
             print_recall(stands)
@@ -224,6 +225,13 @@ def _print_unpriced(runs: Sequence[RunResult], options: Options) -> None:
         names = ", ".join(sorted(model or "a model that the recording does not name" for model in models))
         say(f"No price is known of {names}: the calls count as if Anthropic's cache kept them, at its ratios.")
         say("For a local model give --cache none; --prices takes prices and rules of your own.")
+
+
+def _print_hour(runs: Sequence[RunResult], works: Sequence[Work]) -> None:
+    """Say that recordings of an hour do not show what policies ask the hour for, where they ask differently."""
+    differ = len({work.policy.cache_points.kept_long for work in works}) > 1
+    if differ and works[0].options.cache is None and any(one.lifetime == "1h" for one in runs):
+        say("What was kept for an hour is so under every policy; --cache 5m goes by what each one keeps so long.")
 
 
 _UNITS: Final = {"money": "dollars", "units": "base tokens, as a model has no price"}
