@@ -92,7 +92,7 @@ def hide(
 ) -> None:
     """Hide a block from the model.
 
-    The model sees a short line instead, which names the path of the full content. `timeline reveal` shows the block
+    The model sees a short line instead, with the address of the full content. `timeline reveal` shows the block
     again.
     """
     from timeline.cli import decisions
