@@ -65,6 +65,7 @@ from timeline.ports import SUMMARY_TIMEOUT, Hooks, StoppedClock, SystemClock
 from timeline.projection.context import RenderedContext
 from timeline.retention.setting import RETENTIONS, kept
 from timeline.view import TimelineView
+from timeline.wire.foreign import with_read_arguments
 from timeline.wire.refusals import context_limit
 from timeline.wire.refused_parts import refused_parts
 from timeline.wire.responses import calls_cut_off, read_response
@@ -597,7 +598,8 @@ class Timeline(TimelineView):
     async def append(self, *blocks: Block | dict[str, Any], now: datetime | None = None) -> list[Block]:
         """Append blocks in one transaction; return them as stored, with turn id, path and time filled in.
 
-        The tokens of each block are counted here, once in its life.
+        The tokens of each block are counted here, once in its life. Arguments that are the text of an object, as
+        OpenAI's SDK gives them, are stored as that object.
 
         Raises:
             InvalidBlock: a block is not valid, or of a type that there is not; nothing was written.
@@ -617,7 +619,7 @@ class Timeline(TimelineView):
         at = given(now)
         for block in blocks:
             checks.block(block)
-        checked = [parse_block(block) for block in blocks]
+        checked = [with_read_arguments(parse_block(block)) for block in blocks]
         for block in checked:
             refuse_unknown_type(block)
         if any(type(block) is RangeSummary for block in checked):

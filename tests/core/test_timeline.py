@@ -26,7 +26,7 @@ from tests.scenes import (
     words,
 )
 from timeline import Timeline, policies
-from timeline.blocks import Note, StageDigest, UserPrompt
+from timeline.blocks import Note, StageDigest, ToolCall, UserPrompt
 from timeline.errors import ConversationNotFound, InvalidBlock
 from timeline.events import ConversationOpened, ParentLink
 from timeline.frozen import sha256_hex
@@ -166,6 +166,18 @@ async def test_a_block_may_be_given_as_its_json() -> None:
     timeline = await opened(MemoryStore())
     [block] = await timeline.append({"type": "user.prompt", "text": "hi"})
     assert isinstance(block, UserPrompt)
+
+
+async def test_arguments_that_are_the_text_of_an_object_are_that_object() -> None:
+    """As OpenAI's SDK gives a call; what the model wrote otherwise stays text, and so does what its form says."""
+    timeline = await Timeline.open(MemoryStore(), "c")
+    given = ('{"path": "a.py"}', '{"path":', "[1]")
+    calls = [ToolCall(call_id=str(n), name="read_file", arguments=text) for n, text in enumerate(given)]
+    formed = ToolCall(call_id="f", name="run", arguments="{}", data={"type": "custom_tool_call"})
+    appended = await timeline.append(*calls, formed)
+    arguments = [call.arguments for call in appended if isinstance(call, ToolCall)]
+    assert arguments == [{"path": "a.py"}, *given[1:], "{}"]
+    assert (await timeline.render()).to_anthropic()["messages"][1]["content"][0]["input"] == {"path": "a.py"}
 
 
 async def test_a_blocks_own_time_is_kept() -> None:

@@ -12,6 +12,7 @@ import re
 from base64 import b64encode
 from typing import Any, Final
 
+from timeline.blocks import Block, ToolCall
 from timeline.frozen import MOST_NESTING, canonical_json, is_nested_deeper, repair_json
 
 RAW: Final = "_raw"
@@ -97,6 +98,16 @@ def arguments_of(arguments: Any) -> dict[str, Any] | str:
     except (ValueError, RecursionError):
         return arguments
     return value if isinstance(value, dict) and not is_nested_deeper(value, MOST_NESTING) else arguments
+
+
+def with_read_arguments(block: Block) -> Block:
+    """Return a call that brings its arguments as an SDK's text with what they say; any other block as it is.
+
+    A call that brings a provider's form in ``data`` says by that what its text is.
+    """
+    if isinstance(block, ToolCall) and isinstance(block.arguments, str) and block.data is None:
+        return block.model_copy(update={"arguments": arguments_of(block.arguments)})
+    return block
 
 
 def as_object(arguments: Any) -> dict[str, Any]:
