@@ -51,8 +51,8 @@ def list_policies(*, as_json: bool) -> None:
         ],
     )
     write()
-    write("lean-NAME takes every decision of NAME, and sends less; not of gentle, balanced and economical,")
-    write("which abridge results themselves: made lean, they decide by whole ones.")
+    write("lean-NAME takes every decision of NAME, and sends less. Not so where NAME is")
+    write("gentle, balanced or economical: made lean, these decide by whole results.")
     write()
     write(paint("Next:", bold=True) + "  timeline policies show balanced")
     write("       timeline policies show balanced keep_last")
