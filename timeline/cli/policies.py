@@ -51,8 +51,7 @@ def list_policies(*, as_json: bool) -> None:
         ],
     )
     write()
-    write("lean-NAME takes every decision of NAME, and sends less. Not so where NAME is")
-    write("gentle, balanced or economical: made lean, these decide by whole results.")
+    write("lean-NAME takes every decision of NAME, and sends less.")
     write()
     write(paint("Next:", bold=True) + "  timeline policies show balanced")
     write("       timeline policies show balanced keep_last")

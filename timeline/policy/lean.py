@@ -25,7 +25,7 @@ _ABRIDGING: Final[dict[str, Any]] = {
 
 
 def lean(policy: Policy) -> Policy:
-    """Return a policy that takes every decision of another one that sends results whole, and sends less.
+    """Return a policy that takes every decision of another one, and sends less.
 
     Passages in sight and most numbers of lines are left out of new results, and counted as if they were sent, so that
     the same blocks are in sight. A model writes its summaries as the next turn of the context that the provider has
@@ -33,9 +33,6 @@ def lean(policy: Policy) -> Policy:
 
     What the policy says about these itself stays. One that abridges results already abridges and counts them as it
     does: if more of them were left out, or all of them counted, it would decide otherwise.
-
-    A policy that decides by abridged results, as ``balanced`` does, decides by whole ones then: earlier, and about
-    other blocks.
 
     Args:
         policy: a preset's, a published design's or one of your own.
