@@ -41,6 +41,7 @@ from .failures import (
 )
 from .migrations import check_version, migrate
 from .parts import APPENDERS, READERS, WRITERS, Parts
+from .replayed import Replayed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -88,6 +89,7 @@ class Database(OpenDatabase):
         self.read_only = readonly
         self._durability = durability
         self.servers: Servers = Servers(address.dsn)
+        self._replayed = Replayed(address.where)
         self._said: float | None = None
         """When it was last said that the server has not answered."""
         self._said_away: float | None = None
@@ -291,6 +293,7 @@ class Database(OpenDatabase):
         try:
             async with (
                 self.parts.readers.lend() as connection,
+                self._replayed.reading(connection),
                 connection.transaction(isolation="repeatable_read", readonly=True),
             ):
                 if self.address.pgbouncer:
@@ -300,7 +303,7 @@ class Database(OpenDatabase):
             raise store_error(error, self.where) from error
 
     async def _fetched(self, statement: str, parameters: tuple[Any, ...]) -> list[Row]:
-        async with self.parts.readers.lend() as connection:
+        async with self.parts.readers.lend() as connection, self._replayed.reading(connection):
             with self.answering("a read"):
                 return [tuple(row) for row in await self._asked(connection, statement, parameters)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from typing import TYPE_CHECKING
 
 import asyncpg
@@ -13,7 +14,9 @@ from tests.histories import Players, logs_of, problems
 from tests.postgres import Postgres, with_query
 from tests.postgres_server import Server, new_folder
 from timeline import open_store
-from timeline.errors import StoreReadOnly, StoreTooOld
+from timeline.errors import StoreReadOnly, StoreTooOld, StoreUnavailable
+from timeline.store.postgres import replayed
+from timeline.store.postgres.parts import READERS
 from timeline.store.postgres.store import PostgresStore
 from timeline.store.testing import block_event, events
 from timeline.store.testing.samples import versions
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 
 SECONDS = {Depth.QUICK: 1.0, Depth.FULL: 1.0, Depth.NIGHT: 20.0}[DEPTH]
 PROCESSES = 2
+SOCKET = ".s.PGSQL.5432"
 BOTH = [pytest.param(Postgres("oldest"), id="oldest"), pytest.param(Postgres("newest"), id="newest", marks=at_night)]
 
 
@@ -38,6 +42,33 @@ def standby(own_postgres: Server) -> Iterator[Server]:
         yield server
     finally:
         server.remove()
+
+
+@pytest.fixture
+def lagging(own_postgres: Server) -> Iterator[Server]:
+    """Another one, which replays only what it is told to."""
+    server = Server(new_folder(), own_postgres.binaries.major)
+    try:
+        server.stand_by(own_postgres)
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture
+def name(standby: Server) -> Iterator[Path]:
+    """A name that stands for several servers: a folder whose socket is that of one of them, the standby at first."""
+    folder = new_folder()
+    point(folder, standby)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def point(name: Path, server: Server) -> None:
+    """Let the next connections of a name reach a server."""
+    socket = name / SOCKET
+    socket.unlink(missing_ok=True)
+    socket.symlink_to(server.folder / SOCKET)
 
 
 async def until_caught_up(standby: Server, primary: Server) -> None:
@@ -53,6 +84,15 @@ async def until_caught_up(standby: Server, primary: Server) -> None:
     finally:
         await leader.close()
         await follower.close()
+
+
+async def tell(server: Server, statement: str) -> None:
+    """Run a statement on a server."""
+    connection = await asyncpg.connect(server.url())
+    try:
+        await connection.execute(statement)
+    finally:
+        await connection.close()
 
 
 def check(operations: list[Operation], logs: dict[str, list[str]], least: int) -> None:
@@ -117,6 +157,51 @@ async def test_wakeups_that_would_go_to_a_standby_are_said_to_go_nowhere(
         await store.append("a", events(1))
         while "Check listen_url" not in caplog.text:  # noqa: ASYNC110 - it has no event
             await asyncio.sleep(0.02)
+
+
+async def test_what_one_standby_showed_is_waited_for_on_another_one(
+    own_postgres: Server, standby: Server, lagging: Server, name: Path
+) -> None:
+    """A follower that took the log's end from the first, and its events from the second, would miss them for good."""
+    async with open_store(own_postgres.url()) as store:
+        await store.append("a", events(1))
+        await until_caught_up(lagging, own_postgres)
+        await tell(lagging, "SELECT pg_wal_replay_pause()")
+        await store.append("a", events(1))
+        await until_caught_up(standby, own_postgres)
+    async with open_store(with_query(standby.url(), host=str(name)), readonly=True) as reader:
+        assert await versions(reader, "a") == [1, 2]
+        point(name, lagging)
+        reads = [asyncio.create_task(versions(reader, "a")) for _ in range(READERS)]
+        done, waiting = await asyncio.wait(reads, timeout=0.5)
+        assert done
+        assert waiting
+        await tell(lagging, "SELECT pg_wal_replay_resume()")
+        assert await asyncio.gather(*reads) == [[1, 2]] * READERS
+
+
+async def test_a_standby_that_stays_behind_is_one_clear_error(
+    own_postgres: Server, standby: Server, lagging: Server, name: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have lost for good, in a failover, what another one showed: a store that is opened anew goes by it."""
+    monkeypatch.setattr(replayed, "PATIENCE", 0.2)
+    async with open_store(own_postgres.url()) as store:
+        await store.append("a", events(1))
+        await until_caught_up(lagging, own_postgres)
+        await tell(lagging, "SELECT pg_wal_replay_pause()")
+        await store.append("a", events(1))
+        await until_caught_up(standby, own_postgres)
+    url = with_query(standby.url(), host=str(name))
+    async with open_store(url, readonly=True) as reader:
+        assert await versions(reader, "a") == [1, 2]
+        point(name, lagging)
+        reads = await asyncio.gather(*(versions(reader, "a") for _ in range(READERS)), return_exceptions=True)
+        refused = [read for read in reads if isinstance(read, StoreUnavailable)]
+        assert refused
+        assert "a standby has not replayed" in str(refused[0])
+        assert [read for read in reads if read not in refused] == [[1, 2]] * (READERS - len(refused))
+    async with open_store(url, readonly=True) as reader:
+        assert await versions(reader, "a") == [1]
 
 
 async def test_a_standby_that_has_no_store_yet_is_named_as_one(own_postgres: Server, standby: Server) -> None:
