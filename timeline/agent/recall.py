@@ -306,7 +306,7 @@ class Recalled(NamedTuple):
 
     Attributes:
         text: the answer for the model.
-        state: whether the content was found, redacted or deleted, the path is unknown, or the call malformed.
+        outcome: whether the content was found, redacted or deleted, the path is unknown, or the call malformed.
         path: path of the block; the requested path if there is no block.
         address: address of the block; empty if there is no block.
         begin: first character of the content in the text, counted from 0.
@@ -315,7 +315,7 @@ class Recalled(NamedTuple):
     """
 
     text: str
-    state: Literal["found", "redacted", "deleted", "unknown", "malformed"]
+    outcome: Literal["found", "redacted", "deleted", "unknown", "malformed"]
     path: str = ""
     begin: int = 0
     end: int = 0

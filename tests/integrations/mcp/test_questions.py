@@ -246,9 +246,9 @@ async def test_what_cannot_be_read_is_answered_in_plain_words(db: Path) -> None:
         await timeline.decide([erased], at=AT, ids=[event_id(AT)])
     async with asking(db) as client:
         gone = await ask(client, "read", conversation="work", path=secret.path)
-        assert (gone["state"], "a password" in gone["content"], "hunter2" in str(gone)) == ("redacted", True, False)
+        assert (gone["outcome"], "a password" in gone["content"], "hunter2" in str(gone)) == ("redacted", True, False)
         unknown = await ask(client, "read", conversation="work", path="tc:turn_1.run_99.result")
-        assert unknown["state"] == "unknown"
+        assert unknown["outcome"] == "unknown"
         assert "Nearest paths: tc:turn_1.run_9.result" in unknown["content"]
         assert (await ask(client, "search", query="hunter2"))["found"] == []
 
@@ -263,12 +263,12 @@ async def test_what_a_list_prints_is_read_by_its_address_alone(db: Path) -> None
         for row in rows:
             path = row["path"]
             read = await ask(client, "read", path=row["address"])
-            assert (read["conversation"], read["path"], read["state"]) == ("work", path, "found")
+            assert (read["conversation"], read["path"], read["outcome"]) == ("work", path, "found")
             assert read["address"] == row["address"] == f"work@{row['address'].rpartition('@')[2]}"
             bare = row["address"].removeprefix("work")
             assert await ask(client, "read", conversation="work", path=bare) == read
         unknown = await ask(client, "read", conversation="work", path="@1")
-        assert (unknown["state"], unknown["address"]) == ("unknown", "")
+        assert (unknown["outcome"], unknown["address"]) == ("unknown", "")
         assert "version 1 is no block: it is conversation.opened. Nearest addresses: @" in unknown["content"]
         nameless = await client.call_tool("read", {"path": "@2"})
         assert nameless.is_error

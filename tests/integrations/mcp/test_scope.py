@@ -101,7 +101,7 @@ async def test_what_is_in_the_scope_is_served_as_ever(db: Path) -> None:
         assert (await ask(client, "digests"))["digests"]
         assert (await ask(client, "record", conversation="mine-1"))["lines"]
         assert "login test pass" in (await ask(client, "read", path="mine-fork@2"))["content"]
-        assert (await ask(client, "read", conversation="mine-1", path="ar:turn_1.user.prompt"))["state"] == "found"
+        assert (await ask(client, "read", conversation="mine-1", path="ar:turn_1.user.prompt"))["outcome"] == "found"
 
 
 async def test_the_facts_of_a_fork_are_those_of_the_past_that_it_shares_too(db: Path) -> None:
@@ -135,7 +135,7 @@ async def test_damage_of_another_conversation_is_not_told_by_its_name(db: Path) 
     async with asking(db, scope=MINE) as client:
         answers = await _everything(client, ("cobra", "zebra", "login"))
         assert _shown(answers) == []
-        assert (await ask(client, "read", conversation="mine-1", path="@2"))["state"] == "found"
+        assert (await ask(client, "read", conversation="mine-1", path="@2"))["outcome"] == "found"
 
 
 async def test_what_a_later_version_wrote_is_said_without_its_name(db: Path) -> None:

@@ -232,7 +232,7 @@ class ReadAnswer(Answer):
     conversation: str
     path: str
     address: str = ""
-    state: Literal["found", "redacted", "deleted", "unknown"]
+    outcome: Literal["found", "redacted", "deleted", "unknown"]
     content: str
     offset: int = 0
     end: int = 0

@@ -113,7 +113,7 @@ class Questions:
             conversation=conversation,
             path=recalled.path or asked.path,
             address=_address_in(conversation, recalled.address),
-            state="unknown" if recalled.state == "malformed" else recalled.state,
+            outcome="unknown" if recalled.outcome == "malformed" else recalled.outcome,
             content=recalled.text,
             offset=recalled.begin,
             end=recalled.end,
