@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import asyncpg
@@ -33,26 +34,29 @@ SOCKET = ".s.PGSQL.5432"
 BOTH = [pytest.param(Postgres("oldest"), id="oldest"), pytest.param(Postgres("newest"), id="newest", marks=at_night)]
 
 
-@pytest.fixture
-def standby(own_postgres: Server) -> Iterator[Server]:
-    """A server that follows the test's own one."""
-    server = Server(new_folder(), own_postgres.binaries.major)
+@contextmanager
+def standing_by(primary: Server) -> Iterator[Server]:
+    """Run a server that follows another one."""
+    server = Server(new_folder(), primary.binaries.major)
     try:
-        server.stand_by(own_postgres)
+        server.stand_by(primary)
         yield server
     finally:
         server.remove()
+
+
+@pytest.fixture
+def standby(own_postgres: Server) -> Iterator[Server]:
+    """A server that follows the test's own one."""
+    with standing_by(own_postgres) as server:
+        yield server
 
 
 @pytest.fixture
 def lagging(own_postgres: Server) -> Iterator[Server]:
     """Another one, which replays only what it is told to."""
-    server = Server(new_folder(), own_postgres.binaries.major)
-    try:
-        server.stand_by(own_postgres)
+    with standing_by(own_postgres) as server:
         yield server
-    finally:
-        server.remove()
 
 
 @pytest.fixture
