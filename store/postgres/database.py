@@ -303,16 +303,18 @@ class Database(OpenDatabase):
             raise store_error(error, self.where) from error
 
     async def _fetched(self, statement: str, parameters: tuple[Any, ...]) -> list[Row]:
-        async with self.parts.readers.lend() as connection, self._replayed.reading(connection):
+        async with self.parts.readers.lend() as connection:
             with self.answering("a read"):
                 return [tuple(row) for row in await self._asked(connection, statement, parameters)]
 
     async def _asked(self, connection: Connection, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
         if not self.address.pgbouncer:
-            return await connection.fetch(statement, *parameters)
+            async with self._replayed.reading(connection):
+                return await connection.fetch(statement, *parameters)
         async with connection.transaction(isolation="read_committed", readonly=True):
             await connection.execute(self.begin)
-            return await connection.fetch(statement, *parameters)
+            async with self._replayed.reading(connection):  # within, as the next transaction may have another server
+                return await connection.fetch(statement, *parameters)
 
     @contextmanager
     def answering(self, what: str) -> Iterator[None]:

@@ -13,7 +13,7 @@ import pytest
 from tests.depth import DEPTH, Depth, at_night
 from tests.histories import Players, logs_of, problems
 from tests.postgres import Postgres, with_query
-from tests.postgres_server import Server, new_folder
+from tests.postgres_server import Pool, Server, new_folder
 from timeline import open_store
 from timeline.errors import StoreReadOnly, StoreTooOld, StoreUnavailable
 from timeline.store.postgres import replayed
@@ -66,6 +66,23 @@ def name(standby: Server) -> Iterator[Path]:
     point(folder, standby)
     yield folder
     shutil.rmtree(folder)
+
+
+@pytest.fixture(params=["directly", "pgbouncer"])
+def named(request: pytest.FixtureRequest, name: Path) -> Iterator[str]:
+    """The URL of the name."""
+    if request.param == "directly":
+        yield f"postgresql://postgres@/postgres?host={name}"
+        return
+    if Pool.program() is None:
+        pytest.skip("there is no pgbouncer on this machine; Debian's package is called pgbouncer")
+    pool = Pool(new_folder(), name)
+    try:
+        pool.start()
+        yield pool.url()
+    finally:
+        pool.stop()
+        shutil.rmtree(pool.folder)
 
 
 def point(name: Path, server: Server) -> None:
@@ -164,7 +181,7 @@ async def test_wakeups_that_would_go_to_a_standby_are_said_to_go_nowhere(
 
 
 async def test_what_one_standby_showed_is_waited_for_on_another_one(
-    own_postgres: Server, standby: Server, lagging: Server, name: Path
+    own_postgres: Server, standby: Server, lagging: Server, name: Path, named: str
 ) -> None:
     """A follower that took the log's end from the first, and its events from the second, would miss them for good."""
     async with open_store(own_postgres.url()) as store:
@@ -173,7 +190,7 @@ async def test_what_one_standby_showed_is_waited_for_on_another_one(
         await tell(lagging, "SELECT pg_wal_replay_pause()")
         await store.append("a", events(1))
         await until_caught_up(standby, own_postgres)
-    async with open_store(with_query(standby.url(), host=str(name)), readonly=True) as reader:
+    async with open_store(named, readonly=True) as reader:
         assert await versions(reader, "a") == [1, 2]
         point(name, lagging)
         reads = [asyncio.create_task(versions(reader, "a")) for _ in range(READERS)]
