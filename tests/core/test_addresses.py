@@ -218,7 +218,7 @@ async def test_the_recall_tool_takes_an_address_as_it_is_printed(timeline: Timel
 async def test_the_recall_tool_explains_an_address_without_a_block(timeline: Timeline) -> None:
     """A model learns from the answer which addresses are near."""
     tool = timeline.recall_tool("anthropic")
-    assert (await tool.look({"path": "@1"})).state == "unknown"
+    assert (await tool.look({"path": "@1"})).outcome == "unknown"
     assert await tool.handle({"path": "@1"}) == (
         "[unknown address] This conversation has no '@1': version 1 is no block: it is conversation.opened. "
         "Nearest addresses: @2, @3, @4."

@@ -138,7 +138,7 @@ async def test_pages_of_digests_miss_nothing_where_a_compaction_is_undone_betwee
 
 async def test_pages_of_facts_miss_nothing_where_a_compaction_covers_some_between_them(db: Path) -> None:
     """Those of the first page are no longer among the live ones; all others that are come with the next pages."""
-    asked: dict[str, Any] = {"kinds": ["command", "file_written"], "covered": False}
+    asked: dict[str, Any] = {"kind": ["command", "file_written"], "covered": False}
     async with open_store(db) as store, asking(db) as client:
         timeline = await Timeline.open(store, "work", policy=small_policy(max_tokens=1_500))
         first = await ask(client, "facts", limit=2, **asked)
@@ -278,11 +278,11 @@ async def test_what_a_list_prints_is_read_by_its_address_alone(db: Path) -> None
 async def test_facts_come_page_by_page_and_each_meets_every_condition(db: Path) -> None:
     """The failed runs of one test, and no other failure nor another run; each is read at its address."""
     async with asking(db) as client:
-        listed = await pages(client, "facts", "facts", kinds=["command"], failed=True, limit=7)
+        listed = await pages(client, "facts", "facts", kind=["command"], failed=True, limit=7)
         assert [len(page) for page in listed] == [7, 7, 7, 3]
         rows = [row for page in listed for row in page]
         assert [row["subject"] for row in rows] == [f"pytest tests/test_{number}.py" for number in range(24)]
-        (one,) = (await ask(client, "facts", kinds=["command"], subject="test_9", failed=True))["facts"]
+        (one,) = (await ask(client, "facts", kind=["command"], subject="test_9", failed=True))["facts"]
         assert (one["tool"], one["failed"], one["covered"]) == ("bash", True, True)
         read = await ask(client, "read", path=one["address"])
         assert "assert 9 == 0" in read["content"]

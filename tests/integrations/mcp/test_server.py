@@ -154,7 +154,7 @@ async def test_every_tool_says_that_it_only_reads_and_gives_data(db: Path) -> No
         ("conversations", {}),
         ("search", {"query": "login"}),
         ("digests", {"command": "pytest"}),
-        ("facts", {"kinds": ["command"], "failed": True}),
+        ("facts", {"kind": ["command"], "failed": True}),
         ("record", {"conversation": "work"}),
         ("read", {"conversation": "work", "path": "ar:turn_1.user.prompt"}),
         ("read", {"conversation": "work", "path": "ar:turn_1.nothing"}),
@@ -178,7 +178,7 @@ async def test_structured_answers_keep_the_schema_that_the_tool_declares(
         ("digests", {"path": "[z-a]"}, ["path"]),
         ("facts", {"glob": "[z-a]"}, ["glob"]),
         ("facts", {"query": "..."}, ["query"]),
-        ("facts", {"kinds": ["file"]}, ["kinds"]),
+        ("facts", {"kind": ["file"]}, ["kind"]),
         ("record", {"conversation": "wrok"}, ["no 'wrok'", "'work'"]),
         ("digests", {"compaction_number": "4-2"}, ["4-2", "smaller number first"]),
         (

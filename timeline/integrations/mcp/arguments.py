@@ -149,7 +149,7 @@ class FactsArguments(Arguments):
     """Of `facts`."""
 
     conversation: OneWithItsPast = None
-    kinds: Annotated[
+    kind: Annotated[
         tuple[FactKind, ...],
         Field(max_length=len(FACT_KINDS), description="Only facts of these kinds."),
     ] = ()

@@ -179,8 +179,8 @@ class Questions:
             ConversationNotFound: there is no such conversation.
             StoreError: the store cannot be read.
         """
-        given = asked.model_dump(exclude={"kinds", "limit", "cursor"})
-        found, places = _behind(self._store.facts(**given, kind=asked.kinds or None), asked.cursor), list[str]()
+        given = asked.model_dump(exclude={"kind", "limit", "cursor"})
+        found, places = _behind(self._store.facts(**given, kind=asked.kind or None), asked.cursor), list[str]()
 
         async def rows() -> AsyncIterator[FactRow]:
             async for place, fact in found:

@@ -135,7 +135,7 @@ _TOOLS: Final[dict[str, _Served]] = {
         "List what was done and named, over the whole log, the oldest first: files read, written and deleted, commands "
         "with their exit status, searches, errors, URLs, identifiers, what the user asked for, each with the address "
         "of its block. All "
-        f'conditions hold for each one: kinds ["command"], subject "go test", failed true are the failed runs. {_DATA}',
+        f'conditions hold for each one: kind ["command"], subject "go test", failed true are the failed runs. {_DATA}',
     ),
     "record": _Served(
         RecordArguments,
