@@ -116,6 +116,16 @@ async def tell(server: Server, statement: str) -> None:
         await connection.close()
 
 
+async def let_lag(lagging: Server, standby: Server, primary: Server) -> None:
+    """Append two events to a conversation, of which one standby has both and the other one the first."""
+    async with open_store(primary.url()) as store:
+        await store.append("a", events(1))
+        await until_caught_up(lagging, primary)
+        await tell(lagging, "SELECT pg_wal_replay_pause()")
+        await store.append("a", events(1))
+        await until_caught_up(standby, primary)
+
+
 def check(operations: list[Operation], logs: dict[str, list[str]], least: int) -> None:
     """Check that one order explains what all processes did, and that they did something."""
     assert problems(operations, logs) == []
@@ -184,12 +194,7 @@ async def test_what_one_standby_showed_is_waited_for_on_another_one(
     own_postgres: Server, standby: Server, lagging: Server, name: Path, named: str
 ) -> None:
     """A follower that took the log's end from the first, and its events from the second, would miss them for good."""
-    async with open_store(own_postgres.url()) as store:
-        await store.append("a", events(1))
-        await until_caught_up(lagging, own_postgres)
-        await tell(lagging, "SELECT pg_wal_replay_pause()")
-        await store.append("a", events(1))
-        await until_caught_up(standby, own_postgres)
+    await let_lag(lagging, standby, own_postgres)
     async with open_store(named, readonly=True) as reader:
         assert await versions(reader, "a") == [1, 2]
         point(name, lagging)
@@ -206,12 +211,7 @@ async def test_a_standby_that_stays_behind_is_one_clear_error(
 ) -> None:
     """It may have lost for good, in a failover, what another one showed: a store that is opened anew goes by it."""
     monkeypatch.setattr(replayed, "PATIENCE", 0.2)
-    async with open_store(own_postgres.url()) as store:
-        await store.append("a", events(1))
-        await until_caught_up(lagging, own_postgres)
-        await tell(lagging, "SELECT pg_wal_replay_pause()")
-        await store.append("a", events(1))
-        await until_caught_up(standby, own_postgres)
+    await let_lag(lagging, standby, own_postgres)
     url = with_query(standby.url(), host=str(name))
     async with open_store(url, readonly=True) as reader:
         assert await versions(reader, "a") == [1, 2]
