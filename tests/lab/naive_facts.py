@@ -74,18 +74,26 @@ def naive_recall(events: Sequence[Any], calls: Sequence[int], contexts: Sequence
     return found
 
 
-def naive_summaries(events: Sequence[Any], calls: Sequence[int], contexts: Sequence[Any]) -> Counter[str]:
-    """Count what the summaries of a run hold of what later answers needed, and what nobody in their range said."""
+def naive_summaries(
+    events: Sequence[Any], calls: Sequence[int], contexts: Sequence[Any], logged: Mapping[int, Any]
+) -> Counter[str]:
+    """Count what the summaries of a run hold of what later answers needed, and what nobody in their range said.
+
+    Args:
+        events: of the recording.
+        calls: the places of its calls there.
+        contexts: what each was sent.
+        logged: the blocks of the run's log, by version.
+    """
     blocks = [getattr(event.payload, "block", None) for event in events]
     found: Counter[str] = Counter()
-    shown: dict[int, Any] = {}
     judged: set[str] = set()
     for position, context in zip(calls, contexts, strict=True):
         for done in () if context is None else context.window.summaries:
             if done.block.path in judged:
                 continue
             judged.add(done.block.path)
-            covered = {version: block for version, block in shown.items() if version in done.covers}
+            covered = {version: block for version, block in logged.items() if version in done.covers}
             texts = [text for v, block in covered.items() if v not in done.carried for text in _texts(block)]
             later = {fact for call in calls if call >= position for fact in _needed(events, blocks, call)}
             wanted = {fact for fact in later if any(fact in text for text in texts)}
@@ -96,9 +104,6 @@ def naive_summaries(events: Sequence[Any], calls: Sequence[int], contexts: Seque
             found["summary_held"] += sum(fact in done.block.text for fact in wanted)
             found["summary_said"] += sum(fact in said for fact in wanted)
             found["summary_invented"] += sum(fact not in whole for fact in _facts(said))
-        for item in () if context is None else context.window.items:
-            if item.block.type != "conv.range.summary":
-                shown[item.version] = item.block
     return found
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -19,6 +20,7 @@ from timeline.lab.facts.strings import StringFinder, facts_in, words_beside
 from timeline.lab.facts.summaries import Judged
 from timeline.lab.prices import packaged_prices
 from timeline.lab.replay import replay
+from timeline.lab.replay_log import ReplayLog
 from timeline.lab.results import DISTANCES
 from timeline.lab.sizes import block_of, measure
 from timeline.lab.work import measured_file
@@ -27,8 +29,10 @@ from timeline.ports import Summary, SummaryRequest
 from timeline.store import MemoryStore, Ranking
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
+    from timeline.blocks import Block
     from timeline.lab.replay import SentCall
     from timeline.lab.results import RunResult
     from timeline.lab.sizes import Measured
@@ -270,6 +274,22 @@ async def test_an_independent_calculation_finds_the_same_in_recordings(file: Pat
     await agree(measured_file(str(file))[0], policy, limit)
 
 
+@contextmanager
+def noted_appends() -> Iterator[dict[int, Block]]:
+    """Note each block that a replay appends, by version: some are covered before any context shows them."""
+    logged: dict[int, Block] = {}
+    append = ReplayLog.append
+
+    def noted(log: ReplayLog, *given: Any) -> Block:
+        block = append(log, *given)
+        logged[log.fold.version] = block
+        return block
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ReplayLog, "append", noted)
+        yield logged
+
+
 async def agree(of: Measured, policy: str, limit: int) -> None:
     """Hold needed facts and those in sight against the calculation: the same.
 
@@ -278,9 +298,10 @@ async def agree(of: Measured, policy: str, limit: int) -> None:
     """
     contexts: list[Any] = []
     chosen = find_policy(policy, max_tokens=limit)
-    lab = await replay(of, chosen, PRICE_OF, needs=needs_of(of), watch=lambda sent: contexts.append(sent.context))
+    with noted_appends() as logged:
+        lab = await replay(of, chosen, PRICE_OF, needs=needs_of(of), watch=lambda sent: contexts.append(sent.context))
     found = naive_recall(of.recording.events, [call.position for call in of.calls], contexts)
-    judged = naive_summaries(of.recording.events, [call.position for call in of.calls], contexts)
+    judged = naive_summaries(of.recording.events, [call.position for call in of.calls], contexts, logged)
     for name in ("summary_facts", "summary_held", "summary_said", "summary_invented"):
         assert getattr(lab.totals, name) == judged[name], name
     assert judged["summary_invented"] == 0, "the extractive summarizer copies"
