@@ -36,7 +36,8 @@ def check_converse(body: dict[str, Any]) -> None:
     """What Bedrock demands besides its service model, as its users reported it.
 
     Roles alternate from the user on, the next message answers each call, no text is blank, a document comes with a
-    text, a cache point behind something else than a thought, and tools are declared where one is called.
+    text, a cache point behind something else than a thought, and tools are declared where one is called. A cache point
+    may stand between two results: it marks the block in front of it, and is none that a model reads.
     """
     messages = body["messages"]
     assert messages[0]["role"] == "user"
@@ -45,7 +46,8 @@ def check_converse(body: dict[str, Any]) -> None:
     for number, message in enumerate(messages):
         content = message["content"]
         uses = [block["toolUse"]["toolUseId"] for block in content if "toolUse" in block]
-        behind = messages[number + 1]["content"][: len(uses)] if uses else []
+        read = [block for block in messages[number + 1]["content"] if "cachePoint" not in block] if uses else []
+        behind = read[: len(uses)]
         assert [block.get("toolResult", {}).get("toolUseId") for block in behind] == uses
         seen += uses
         assert all(block["text"].strip() for block in content if "text" in block)
