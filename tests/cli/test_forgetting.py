@@ -8,7 +8,7 @@ import pytest
 
 from tests.forgetting.planted import PLAIN, UNICODE, left_in, places_left, plant
 from timeline import Timeline, open_store
-from timeline.blocks import UserPrompt
+from timeline.blocks import ToolCall, UserPrompt
 from timeline.cli.exits import Exit
 
 if TYPE_CHECKING:
@@ -117,6 +117,37 @@ def test_a_dry_run_of_a_list_counts_what_several_conversations_share_once(
     places = ("payloads", "summaries", "contexts", "calls", "values")
     assert [dry["reached"].get(place) for place in places] == [done["reached"].get(place) for place in places]
     assert set(dry["rewritten"]) == set(done["rewritten"])
+
+
+async def _name_a_call_in(file: Path, *conversations: str) -> None:
+    """Append a call by whose id a path says it to conversations, each sent with a system prompt that they share."""
+    async with open_store(file) as store:
+        for id_ in conversations:
+            timeline = await Timeline.open(store, id_)
+            await timeline.append(ToolCall(call_id=f"{PLAIN}.{id_}", name="bash"))
+            await timeline.render(system=f"The key is {PLAIN}.")
+
+
+def test_a_list_of_several_conversations_is_told_the_paths_that_stay_in_each(
+    run: Callable[..., Done], planted: Path, tmp_path: Path
+) -> None:
+    """Each is a conversation to erase."""
+    asyncio.run(_name_a_call_in(planted, "a", "b"))
+    list_ = _listed(run, tmp_path / "found.json")
+    for confirmed in ([], ["--yes"]):
+        paths = run("redact", "--from", list_, *confirmed, "--json").json["left"]["paths"]
+        assert [f"`timeline erase {id_}`" in paths for id_ in ("a", "b")] == [True, True]
+
+
+def test_a_text_that_went_with_the_last_conversation_of_a_list_is_not_said_to_stay(
+    run: Callable[..., Done], planted: Path, tmp_path: Path
+) -> None:
+    """While only the first was redacted, the second still named it."""
+    asyncio.run(_name_a_call_in(planted, "a", "b"))
+    done = run("redact", "--from", _listed(run, tmp_path / "found.json"), "--yes", "--json").json
+    assert "values" not in done["left"]
+    assert b"The key is" in planted.read_bytes()
+    assert f"The key is {PLAIN}".encode() not in planted.read_bytes()
 
 
 def test_a_redacted_call_says_so(run: Callable[..., Done], planted: Path) -> None:

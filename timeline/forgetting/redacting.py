@@ -130,7 +130,7 @@ async def redact(
     if dry_run:
         plan = await _planned(store, conversation, named, reason, text)
         return report_of([plan.written({"values": len(plan.replaced)})])
-    return await _scrubbed(store, report_of([await _written(store, conversation, named, reason, text, now, clock)]))
+    return await _scrubbed(store, [await _written(store, conversation, named, reason, text, now, clock)])
 
 
 async def redact_several(
@@ -173,8 +173,7 @@ async def redact_several(
                 written.append(await _written(store, conversation, named, reason, text))
         except _OF_ONE as refusal:
             on_refusal(refusal)
-    report = report_of(written)
-    return report if dry_run else await _scrubbed(store, report)
+    return report_of(written) if dry_run else await _scrubbed(store, written)
 
 
 async def _planned(store: EventStore, conversation: str, places: Sequence[str], reason: str, text: str) -> _Plan:
@@ -198,7 +197,7 @@ async def _written(  # noqa: PLR0917 - what `redact` is given
             counts = await plan.carry_out(now, clock or SystemClock())
         except VersionConflict:
             continue
-        return await plan.left(plan.written(counts))
+        return plan.written(counts)
     raise busy(conversation)
 
 
@@ -211,12 +210,14 @@ class _Written:
         events: the place of each event that was written anew, by ``conversation@version``.
         counts: number of all else, by place.
         left: by place why something was not reached.
+        replaced: the hashes of the stored texts that it replaced; one that others still name is left.
     """
 
     conversations: tuple[str, ...]
     events: Mapping[str, str]
     counts: Mapping[str, int]
     left: Mapping[str, str]
+    replaced: Collection[str]
 
 
 def report_of(written: Sequence[_Written]) -> ErasureReport:
@@ -225,11 +226,15 @@ def report_of(written: Sequence[_Written]) -> ErasureReport:
     reached = Counter(events.values())
     for one in written:
         reached.update(one.counts)
+    left: dict[str, list[str]] = {}
+    for one in written:
+        for place, why in one.left.items():
+            left.setdefault(place, []).append(why)
     return ErasureReport(
         conversations=tuple(dict.fromkeys(id_ for one in written for id_ in one.conversations)),
         reached={place: number for place, number in reached.items() if number},
         rewritten=tuple(events),
-        left={place: why for one in written for place, why in one.left.items()},
+        left={place: "; ".join(dict.fromkeys(whys)) for place, whys in left.items()},
     )
 
 
@@ -414,7 +419,8 @@ class _Plan:
             for version in sorted(part.payloads)
         }
         others = {place: number for place, number in counts.items() if place != "titles"}
-        return _Written(tuple(part.conversation for part in touched), events, others, self._kept_names())
+        conversations = tuple(part.conversation for part in touched)
+        return _Written(conversations, events, others, self._kept_names(), tuple(self.replaced))
 
     def _kept_names(self) -> dict[str, str]:
         """Return why a path keeps what it is made of."""
@@ -433,14 +439,6 @@ class _Plan:
             kept = "`timeline export` and `timeline import --as` keep a copy under another id"
             left["conversations"] = f"an id names its conversation for ever: {', '.join(ids)}; {cure}; {kept}"
         return left
-
-    async def left(self, written: _Written) -> _Written:
-        """Add the texts that others still name."""
-        held = await self.store.values(self.replaced)
-        if not held:
-            return written
-        why = f"{len(held)} stored texts stay, since other conversations name them; redact them there too"
-        return replace(written, left={**written.left, "values": why})
 
 
 def _place(payload: Payload, version: int, blocks: Collection[int]) -> str:
@@ -465,8 +463,15 @@ async def _family(store: EventStore, owner: ConversationInfo, first: int) -> lis
     return found
 
 
-async def _scrubbed(store: EventStore, report: ErasureReport) -> ErasureReport:
-    """Rewrite the store's files without what was overwritten, and say whether that was possible."""
+async def _scrubbed(store: EventStore, written: Sequence[_Written]) -> ErasureReport:
+    """Rewrite the store's files without what was overwritten; return the report, which says whether that was possible.
+
+    Which texts stay is asked behind all redactions: one that another conversation names may go with that one's.
+    """
+    report = report_of(written)
+    if held := await store.values({hash_ for one in written for hash_ in one.replaced}):
+        why = f"{len(held)} stored texts stay, since other conversations name them; redact them there too"
+        report = replace(report, left={**report.left, "values": why})
     try:
         await store.shrink()
     except StoreError as refusal:  # whatever it is, the words are gone from the log
