@@ -519,3 +519,39 @@ def test_secrets_are_looked_for_in_all_forms() -> None:
     """The helper of these tests finds what it should."""
     data = f"{SECRETS[1]} {SECRETS[2].lower()}".encode() + SECRETS[0].encode("utf-16-le")
     assert left_in(data) >= 3
+
+
+async def test_summaries_of_what_was_scavenged_are_named_and_lose_the_words(store: EventStore) -> None:
+    """The words are not there any more, so that only who asks knows them."""
+    timeline = await Timeline.open(store, "cards", policy=policies.cut_point(max_tokens=4_000))
+    [asked] = await timeline.append(UserPrompt(text=f"Never print {PLAIN}."))
+    for number in range(8):
+        await timeline.append(UserPrompt(text=f"Write card {number}. " * 120))
+        await timeline.render()
+    await timeline.set_retention("window")
+    assert (await scavenge(store)).events
+    found = {place.place for place in [place async for place in find_subject(store, PLAIN)] if place.kind == "summary"}
+    assert found
+    report = await timeline.redact(asked.path, WHY)
+    assert all(f"cards{address}" in report.left["summaries"] for address in found)
+    report = await timeline.redact(asked.path, WHY, text=PLAIN)
+    assert "summaries" not in report.left
+    assert left_in(await everything_of(store)) == 0
+
+
+async def test_a_conversation_that_was_handed_over_to_is_named_until_its_summary_is_redacted(store: EventStore) -> None:
+    """The summary is a block of its own, and of a conversation of its own."""
+    timeline = await Timeline.open(store, "cards")
+    [asked] = await timeline.append(UserPrompt(text=f"Never print {PLAIN}."))
+    fresh = await timeline.hand_over()
+    later = await fresh.hand_over()
+    [afterwards] = await timeline.append(UserPrompt(text=f"Nor this: {UNICODE}."))
+    assert "handed_over" not in (await timeline.redact(afterwards.path, WHY)).left, "no summary reaches so far"
+    for dry_run in (True, False):
+        report = await redact(store, "cards", asked.path, WHY, dry_run=dry_run)
+        for id_ in (fresh.id, later.id):
+            assert f"`timeline redact {id_} @3`" in report.left["handed_over"]
+    for each in (fresh, later):
+        await each.redact("@3", WHY)
+    assert "handed_over" not in (await timeline.redact(asked.path, WHY)).left
+    assert left_in(await everything_of(store)) == 0

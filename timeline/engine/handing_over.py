@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from timeline.blocks import AssistantCompletion, UserPrompt
+from timeline.blocks import HANDED_OVER_KEY, AssistantCompletion, UserPrompt
 from timeline.engine.summarizing import SummaryRequestLog, request_summary
 from timeline.events import SummaryParts
 from timeline.planning.costs import as_counted
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 QUESTION: Final = "What was said and done in the conversation before this one? Go on from there."
 """The prompt that a conversation begins with which another one was handed over to; the answer is the summary."""
-HANDED_OVER_KEY: Final = "handed_over_from"
-"""Key of the ``meta`` of both blocks: the address that the summary reaches to, such as ``cards@84``."""
 _SHARE: Final = 8
 """The summary may take this part of the limit, as the longest summary of a small window."""
 _LEAST: Final = 200

@@ -38,6 +38,7 @@ from timeline.events import (
 )
 from timeline.events.addresses import parse_address
 from timeline.fold.window import TOMBSTONE
+from timeline.forgetting.handed_over import handed_over_from
 from timeline.forgetting.quotes import Quotes
 from timeline.forgetting.rewriting import Rewriter, recalled
 from timeline.forgetting.snapshots import snapshot_anew
@@ -129,7 +130,7 @@ async def redact(
     named = [places] if isinstance(places, str) else list(places)
     if dry_run:
         plan = await _planned(store, conversation, named, reason, text)
-        return report_of([plan.written({"values": len(plan.replaced)})])
+        return await _with_summaries(store, [plan.written({"values": len(plan.replaced)})])
     return await _scrubbed(store, [await _written(store, conversation, named, reason, text, now, clock)])
 
 
@@ -173,7 +174,7 @@ async def redact_several(
                 written.append(await _written(store, conversation, named, reason, text))
         except _OF_ONE as refusal:
             on_refusal(refusal)
-    return report_of(written) if dry_run else await _scrubbed(store, written)
+    return await _with_summaries(store, written) if dry_run else await _scrubbed(store, written)
 
 
 async def _planned(store: EventStore, conversation: str, places: Sequence[str], reason: str, text: str) -> _Plan:
@@ -211,6 +212,7 @@ class _Written:
         counts: number of all else, by place.
         left: by place why something was not reached.
         replaced: the hashes of the stored texts that it replaced; one that others still name is left.
+        origins: by conversation the first version of which something went: a summary of it may be handed over.
     """
 
     conversations: tuple[str, ...]
@@ -218,6 +220,7 @@ class _Written:
     counts: Mapping[str, int]
     left: Mapping[str, str]
     replaced: Collection[str]
+    origins: Mapping[str, int]
 
 
 def report_of(written: Sequence[_Written]) -> ErasureReport:
@@ -290,6 +293,10 @@ class _Plan:
     replaced: dict[str, str] = field(default_factory=dict)
     """The new hash by the old one."""
     shared: dict[str, dict[int, Payload]] = field(default_factory=dict)
+    first: int = 0
+    """The first version of which something goes; 0 where only stored texts do."""
+    covering: dict[str, None] = field(default_factory=dict)
+    """Summaries of what was scavenged: their places, in the order of the log."""
 
     async def made(self, conversation: str) -> _Plan:
         """Read every conversation that shares what goes, parents first, and decide what it is to hold."""
@@ -304,6 +311,7 @@ class _Plan:
         # What quotes it may be older than it is, and shared with forks that do not have it.
         probe, _, _ = await self._gone_through(own, quotes, {}, 0)
         first = min([*versions, *probe.payloads], default=own.version)
+        self.first = first if versions else 0
         oldest = await self.store.info(await owner_of(self.store, own, first) or conversation)
         for info in await _family(self.store, oldest, first):
             if (await kept(self.store, info.id)).legal_hold:
@@ -335,6 +343,8 @@ class _Plan:
             base=base,
         )
         async for event in self.store.read(info.id, until=info.version):
+            if isinstance(event.payload, CompactionCompleted) and any(v in event.payload.covers for v in gone):
+                self.covering[f"{event.conversation}@{event.version}"] = None
             block = appended_block(event.payload)
             if block is not None and len(block.text) > _LONG:
                 await in_thread(partial(rewriter.take, event))
@@ -420,7 +430,20 @@ class _Plan:
         }
         others = {place: number for place, number in counts.items() if place != "titles"}
         conversations = tuple(part.conversation for part in touched)
-        return _Written(conversations, events, others, self._kept_names(), tuple(self.replaced))
+        return _Written(conversations, events, others, self._kept(), tuple(self.replaced), self._origins())
+
+    def _origins(self) -> dict[str, int]:
+        return {part.conversation: self.first for part in self.parts} if self.first else {}
+
+    def _kept(self) -> dict[str, str]:
+        """Return by place why it keeps what it may say of what goes."""
+        left = self._kept_names()
+        if self.covering and not self.text:
+            left["summaries"] = (
+                f"what was scavenged is not there to be compared with {', '.join(self.covering)}, which may say it;"
+                " redact it again with the words as the text, and they lose them"
+            )
+        return left
 
     def _kept_names(self) -> dict[str, str]:
         """Return why a path keeps what it is made of."""
@@ -463,12 +486,27 @@ async def _family(store: EventStore, owner: ConversationInfo, first: int) -> lis
     return found
 
 
+async def _with_summaries(store: EventStore, written: Sequence[_Written]) -> ErasureReport:
+    """Return the report, with the summaries of it that other conversations begin with: blocks of their own."""
+    report = report_of(written)
+    origins: dict[str, int] = {}
+    for one in written:
+        for id_, first in one.origins.items():
+            origins[id_] = min(first, origins.get(id_, first))
+    handed = await handed_over_from(store, origins) if origins else []
+    if handed := [summary for summary in handed if str(summary) not in report.rewritten]:
+        cure = " and ".join(f"`timeline redact {summary.conversation} {summary.bare}`" for summary in handed)
+        why = f"conversations that it was handed over to begin with a summary of it, which may say it: {cure}"
+        report = replace(report, left={**report.left, "handed_over": why})
+    return report
+
+
 async def _scrubbed(store: EventStore, written: Sequence[_Written]) -> ErasureReport:
     """Rewrite the store's files without what was overwritten; return the report, which says whether that was possible.
 
     Which texts stay is asked behind all redactions: one that another conversation names may go with that one's.
     """
-    report = report_of(written)
+    report = await _with_summaries(store, written)
     if held := await store.values({hash_ for one in written for hash_ in one.replaced}):
         why = f"{len(held)} stored texts stay, since other conversations name them; redact them there too"
         report = replace(report, left={**report.left, "values": why})

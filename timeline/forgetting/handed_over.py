@@ -1,0 +1,52 @@
+"""Find the conversations that begin with a summary of another one: what is redacted there may be said in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from timeline.blocks import HANDED_OVER_KEY, AssistantCompletion
+from timeline.events import appended_block
+from timeline.events.addresses import Address, parse_address
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from timeline.ports import ConversationInfo, EventStore
+
+_BEGINNING: Final = 8
+"""Versions among which the summary is: behind the opening and the policy, with the question before it."""
+
+
+async def handed_over_from(store: EventStore, origins: Mapping[str, int]) -> list[Address]:
+    """Return the summaries of others, which reach a version of them, that conversations begin with; and of those again.
+
+    Args:
+        store: holds all of them.
+        origins: by conversation the first version that the summary reaches.
+    """
+    children: dict[str, list[ConversationInfo]] = {}
+    async for info in store.conversations():
+        if info.parent is not None and info.parent.relation == "fork" and not info.base:
+            children.setdefault(info.parent.conversation, []).append(info)
+    found: dict[str, Address] = {}
+    waiting = list(origins.items())
+    for origin, first in waiting:
+        for info in children.get(origin, ()):
+            version = None if info.id in found else await _summary(store, info, origin, first)
+            if version is not None:
+                found[info.id] = Address(version, info.id)
+                waiting.append((info.id, version))
+    return list(found.values())
+
+
+async def _summary(store: EventStore, info: ConversationInfo, origin: str, first: int) -> int | None:
+    """Return the version of the summary that a conversation begins with; None where it does not reach so far."""
+    found = None
+    async for event in store.read(info.id, until=min(info.version, _BEGINNING)):
+        block = appended_block(event.payload)
+        if not isinstance(block, AssistantCompletion):
+            continue
+        reaches = parse_address(str(block.meta.get(HANDED_OVER_KEY, "")))  # a summary that was redacted has none
+        if reaches is not None and reaches.conversation == origin and reaches.version >= first:
+            found = event.version
+    return found
