@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from tests.postgres import new_schema
 from timeline import Timeline, open_store, policies
 from timeline.blocks import AssistantCompletion, ToolCall, ToolResult, UserPrompt
 from timeline.errors import BlockNotFound, CallUnavailable, ContextUnavailable, InvalidArgument, UnderLegalHold
-from timeline.events import BlockRedacted, BlocksHidden, CompactionCompleted, ContextRendered
+from timeline.events import BlockAppended, BlockRedacted, BlocksHidden, CompactionCompleted, ContextRendered
 from timeline.events.encoding import encode_payload
 from timeline.events.other_payloads import FrameworkEntry
 from timeline.forgetting import find_subject, redact
@@ -555,3 +556,50 @@ async def test_a_conversation_that_was_handed_over_to_is_named_until_its_summary
         await each.redact("@3", WHY)
     assert "handed_over" not in (await timeline.redact(asked.path, WHY)).left
     assert left_in(await everything_of(store)) == 0
+
+
+async def test_what_was_in_view_at_a_scavenge_is_in_no_later_summary_that_is_written_anew(store: EventStore) -> None:
+    """A scavenged log is read from a base, whose window holds the block as it was."""
+    timeline = await Timeline.open(store, "cards", policy=policies.cut_point(max_tokens=4_000))
+    for number in range(20):
+        prompt = UserPrompt(text=f"Never print {PLAIN}-prompt-{number}. {'Say why. ' * 90}")
+        about = {"file_path": f"/srv/{number}.txt", "content": f"{PLAIN}-call-{number} {'Look at it again. ' * 50}"}
+        call = ToolCall(call_id=f"{number}", name="Write", arguments=about)
+        await timeline.append(prompt, call, ToolResult(call_id=call.call_id, text=f"{PLAIN}-result-{number}"))
+        await timeline.render()
+        if number == 8:
+            await timeline.set_retention("window")
+            assert (await scavenge(store)).events
+    base = await store.load_base("cards")
+    assert base is not None
+    assert base.snapshot is not None
+    in_view = [event for event in base.events if event.version <= base.snapshot.version]
+    blocks = [event for event in in_view if isinstance(event.payload, BlockAppended)]
+    keys = [key for event in blocks for key in re.findall(rf"{PLAIN}-\w+-\d+", encode_payload(event.payload))]
+    summaries = [e async for e in store.read("cards", types=["compaction.completed"])]
+    later = [e.version for e in summaries if e.version > base.snapshot.version]
+    assert keys
+    assert later
+    await timeline.redact([f"@{event.version}" for event in blocks], WHY)
+    for event in await store.read_versions("cards", later):
+        assert re.findall(rf"(?:{'|'.join(keys)})\b", encode_payload(event.payload)) == []
+
+
+async def test_a_preview_goes_with_its_prompt_where_the_decision_was_scavenged(store: EventStore) -> None:
+    """The prompt of a split turn stays in view, and only the base has the preview that is shown of it."""
+    timeline = await Timeline.open(store, "cards", policy=policies.cut_point(max_tokens=4_000))
+    [asked] = await timeline.append(UserPrompt(text=f"Never print {PLAIN}. {'Read all of this first. ' * 600}"))
+    await timeline.render()
+    for number in range(24):
+        call = ToolCall(call_id=f"{number}", name="Write", arguments={"file_path": f"/srv/{number}.txt"})
+        await timeline.append(call, ToolResult(call_id=call.call_id, text="ok " * 300))
+        await timeline.render()
+    await timeline.set_retention("window")
+    assert (await scavenge(store)).events
+    base = await store.load_base("cards")
+    assert base is not None
+    assert PLAIN in str(base.snapshot)
+    await timeline.redact(asked.path, WHY)
+    assert PLAIN not in str(await store.load_base("cards"))
+    assert left_in(await everything_of(store)) == 0
+    assert (await timeline.verify()).ok

@@ -41,7 +41,7 @@ from timeline.fold.window import TOMBSTONE
 from timeline.forgetting.handed_over import handed_over_from
 from timeline.forgetting.quotes import Quotes
 from timeline.forgetting.rewriting import Rewriter, recalled
-from timeline.forgetting.snapshots import snapshot_anew
+from timeline.forgetting.snapshots import base_anew, snapshot_anew
 from timeline.frozen import compact_json, sha256_hex
 from timeline.log.blocks_by_name import find_block
 from timeline.log.history import base_fold, reverted_versions
@@ -331,7 +331,9 @@ class _Plan:
         values = await self._values_of(info.id, quotes)
         gone = {v: self.reason for v in self.wanted.scavenged if v in shown}
         targets = visible | await recalled(self.store, info.id, self.wanted.blocks, visible)
-        fold = await base_fold(self.store, info.id, without=await reverted_versions(self.store, info.id))
+        without = await reverted_versions(self.store, info.id)
+        fold = await base_fold(self.store, info.id, without=without)
+        behind_base = not fold.version
         rewriter = Rewriter(
             fold,
             targets,
@@ -343,6 +345,11 @@ class _Plan:
             base=base,
         )
         async for event in self.store.read(info.id, until=info.version):
+            if not behind_base and event.version > fold.version:
+                behind_base = True
+                anew = {**shared, **rewriter.payloads}
+                fold = await base_anew(self.store, info.id, without, anew, values, quotes)
+                rewriter.go_on_from(fold, event.at)
             if isinstance(event.payload, CompactionCompleted) and any(v in event.payload.covers for v in gone):
                 self.covering[f"{event.conversation}@{event.version}"] = None
             block = appended_block(event.payload)

@@ -42,6 +42,7 @@ from timeline.frozen import compact_json
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
+    from datetime import datetime
 
     from timeline.blocks import Block
     from timeline.events import Event, Payload
@@ -109,6 +110,13 @@ class Rewriter:
                 self.payloads[event.version] = new
                 self.checksums[event.version] = _checksum(event, new)
         self._fold(event, new or old)
+
+    def go_on_from(self, fold: Fold, at: datetime) -> None:
+        """Go on from a fold of all events before, as they are written anew; what goes of its window is redacted."""
+        self.fold = fold
+        for version in self.targets:
+            if version <= fold.version and fold.live(version) is not None:
+                fold.apply(fold.version, at, BlockRedacted(version=version))
 
     def _pair(self, version: int, block: Block | None) -> None:
         """Note which block is the other half of a redacted call or result: its replacement quotes it."""

@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from timeline.events import BlockAppended, BlocksHidden, CompactionCompleted, ContextRendered, UnknownPayload
 from timeline.events.other_payloads import StageEntered
-from timeline.fold.fold import count_of_unknown
+from timeline.fold.fold import Fold, count_of_unknown
+from timeline.fold.window import TOMBSTONE
 from timeline.frozen import compact_json
+from timeline.log.history import restored
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from timeline.events import Payload
     from timeline.forgetting.quotes import Quotes
-    from timeline.ports import Snapshot
+    from timeline.ports import EventStore, Snapshot
 
 
 def snapshot_anew(
@@ -47,6 +49,31 @@ def snapshot_anew(
     return snapshot.model_copy(update={"state": state})
 
 
+async def base_anew(  # noqa: PLR0917 - what a base is made of, and what is to be anew in it
+    store: EventStore,
+    conversation: str,
+    without: Collection[int],
+    payloads: Mapping[int, Payload],
+    values: Mapping[str, str],
+    quotes: Quotes,
+) -> Fold:
+    """Return the fold that the readable log goes on from, with what its events say now.
+
+    Args:
+        store: holds the conversation.
+        conversation: its id.
+        without: versions of the compactions that are taken back later.
+        payloads: see `snapshot_anew`.
+        values: see `snapshot_anew`.
+        quotes: see `snapshot_anew`.
+    """
+    base = await store.load_base(conversation)
+    if base is None or base.snapshot is None:
+        return Fold(conversation, without)
+    events = [e.model_copy(update={"payload": payloads.get(e.version, e.payload)}) for e in base.events]
+    return await restored(store, conversation, snapshot_anew(base.snapshot, payloads, values, quotes), events, without)
+
+
 def _unname(state: dict[str, Any], quotes: Quotes) -> None:
     """Take what goes out of the names that a state has of a model and a response."""
     turns: Any = state.get("turns")
@@ -69,10 +96,15 @@ def _item(item: dict[str, Any], payloads: Mapping[int, Payload]) -> dict[str, An
         item = {**item, "tokens": own.tokens}
     elif isinstance(own, UnknownPayload):
         item = {**item, "tokens": count_of_unknown(own)[0]}
-    if item.get("replacement") is not None and isinstance(decision, BlocksHidden):
-        new = next((block for block in decision.blocks if block.version == item["version"]), None)
+    replacement: Any = item.get("replacement")
+    if replacement is not None:
+        hidden = decision.blocks if isinstance(decision, BlocksHidden) else ()
+        new = next((block for block in hidden if block.version == item["version"]), None)
         if new is not None:
             item = {**item, "replacement": new.model_dump(mode="json", exclude_defaults=True)}
+        elif isinstance(own, BlockAppended | UnknownPayload):  # erased; the decision that hid it was scavenged
+            gone = {"text": TOMBSTONE, "arguments": {}}
+            item = {**item, "replacement": {name: gone.get(name, value) for name, value in replacement.items()}}
     return item
 
 
