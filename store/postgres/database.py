@@ -382,30 +382,42 @@ class Database(OpenDatabase):
             yield connection
 
     @asynccontextmanager
-    async def begun(self) -> AsyncIterator[Connection]:
-        """Open a writing transaction; the driver's errors pass."""
-        async with self.connection() as connection, self.transaction(connection):
+    async def begun(self, lock: str = "") -> AsyncIterator[Connection]:
+        """Open a writing transaction; the driver's errors pass. See `transaction`."""
+        async with self.connection() as connection, self.transaction(connection, lock):
             yield connection
 
     @asynccontextmanager
-    async def transaction(self, connection: Connection) -> AsyncIterator[None]:
-        """Open a writing transaction on a connection; the driver's errors pass."""
-        async with connection.transaction(isolation="read_committed"):
-            if self.address.pgbouncer:
+    async def transaction(self, connection: Connection, lock: str = "") -> AsyncIterator[None]:
+        """Open a writing transaction on a connection; the driver's errors pass.
+
+        Args:
+            connection: of the store.
+            lock: a statement that takes a lock, before anything is read: the transaction then sees the store as it is
+                at one moment behind the wait. Its tables come with their schema.
+        """
+        async with connection.transaction(isolation="repeatable_read" if lock else "read_committed"):
+            if lock:
+                await connection.execute(lock)
+            if self.address.pgbouncer:  # a query, behind which no lock would come before the moment that is seen
                 await connection.execute(self.begin)
             yield
 
-    async def do(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+    async def do(self, work: Callable[[Connection], Awaitable[T]], lock: str = "") -> T:
         """Do work in a writing transaction that goes on to its end, also when the caller is cancelled.
 
         Work that the server gives up for another transaction is done again.
+
+        Args:
+            work: gets the transaction's connection.
+            lock: see `transaction`.
 
         Raises:
             StoreReadOnly: the store is open for reading only.
             StoreError: the database failed; nothing was written, or, where the connection broke, perhaps all.
         """
         self.check_writable()
-        job = asyncio.create_task(self._done(work))
+        job = asyncio.create_task(self._done(work, lock))
         self._jobs.add(job)
         job.add_done_callback(self._forget)
         return await asyncio.shield(job)
@@ -415,10 +427,10 @@ class Database(OpenDatabase):
         if not job.cancelled():
             job.exception()  # its caller may be gone
 
-    async def _done(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+    async def _done(self, work: Callable[[Connection], Awaitable[T]], lock: str) -> T:
         for attempt in range(ATTEMPTS):
             try:
-                async with self.begun() as connection:
+                async with self.begun(lock) as connection:
                     return await work(connection)
             except asyncpg.PostgresError as error:
                 if error.sqlstate not in AGAIN or attempt == ATTEMPTS - 1:

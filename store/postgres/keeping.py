@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from .connections import Connection
 
-_TURN: Final = "LOCK TABLE settings IN EXCLUSIVE MODE"
+_TURN: Final = "LOCK TABLE {}settings IN EXCLUSIVE MODE"
 """Nothing else writes settings, and reading one waits for nobody. Unlike a query, it leaves the transaction's view of
 the store to what comes behind the wait."""
 _HELD = "key, id, version, base, first_version"
@@ -43,7 +43,16 @@ class LockedRow(NamedTuple):
 
 async def take_turn(connection: Connection) -> None:
     """Wait for the turn, which the open transaction then has to its end."""
-    await connection.execute(_TURN)
+    await connection.execute(_TURN.format(""))
+
+
+def turn_in(schema: str) -> str:
+    """Return the statement that waits for the turn in a transaction that has no schema yet.
+
+    Args:
+        schema: the store's, in quotes.
+    """
+    return _TURN.format(f"{schema}.")
 
 
 async def hold(connection: Connection, conversation: str) -> LockedRow:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from timeline.ports import Finding
 
 from . import conversation_rows, derived_rows, policy_checks, schema_checks, search_checks, stored_bodies
-from .keeping import take_turn
+from .keeping import turn_in
 from .pages import Page
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 _MOST: Final = 20
 """Differences of one kind that are reported one by one."""
-_SEES_ONE_MOMENT: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 _PARTS: Final[dict[str, Callable[[Connection, int], Awaitable[Page]]]] = {
     "file": schema_checks.damaged_indexes,
     "schema": schema_checks.schema,
@@ -62,11 +61,12 @@ async def examine(connection: Connection) -> list[Finding]:
 async def mend(database: Database) -> list[Finding]:
     """Cure what differs, a page at a time; return what was found. It ends at a missing table that has no cure."""
     found: list[Finding] = []
+    turn = turn_in(database.address.quoted_schema)
     for part in _PARTS.values():
         wrong: list[Wrong] = []
         page = Page([], 0)
         while page.reached is not None:
-            page = await database.do(_mending(part, page.reached))
+            page = await database.do(_mending(part, page.reached), turn)
             wrong += page.wrong
         found += _capped(each.finding for each in wrong)
         if page.lacking and not all(each.cure for each in page.wrong):
@@ -76,8 +76,6 @@ async def mend(database: Database) -> list[Finding]:
 
 def _mending(part: Callable[[Connection, int], Awaitable[Page]], after: int) -> Callable[[Connection], Awaitable[Page]]:
     async def work(connection: Connection) -> Page:
-        await connection.execute(_SEES_ONE_MOMENT)
-        await take_turn(connection)
         page = await part(connection, after)
         for each in page.wrong:
             for statement, parameters in each.cure:

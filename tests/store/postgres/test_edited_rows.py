@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from tests.postgres import with_query, without
+from tests.postgres import Postgres, direct_url, schema_of, with_query, without
 from tests.scenes import Scribe, after, call, result, small_policy, turn
 from timeline import Timeline, open_store
 from timeline.audit.deep import repair, verify_deep
@@ -220,6 +220,18 @@ async def test_an_edit_of_what_is_derived_is_found_and_mended(postgres_url: str)
             assert (await repair(store, dry_run=False)).left == (), what
             assert await problems(store) == [], what
         assert [event async for event in store.read_all()] == events
+
+
+@pytest.mark.parametrize("postgres_url", [Postgres(pooled=True)], ids=["pgbouncer"], indirect=True)
+async def test_a_repair_mends_what_is_derived_behind_a_pool(postgres_url: str) -> None:
+    """Its settings come with each transaction there, by a query, and the repair's lock comes before."""
+    direct = with_query(direct_url(), schema=schema_of(postgres_url))
+    async with open_store(postgres_url) as store, connected(direct) as connection:
+        await _whole(store)
+        await edit(connection, DERIVED["title"])
+        assert await problems(store)
+        assert (await repair(store, dry_run=False)).left == ()
+        assert await problems(store) == []
 
 
 async def test_facts_and_an_index_of_a_newer_release_are_no_damage(postgres_url: str) -> None:
