@@ -20,6 +20,8 @@ HASH: Final = "(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])"
 _HASHES: Final = re.compile(HASH)
 _NAMING: Final = ("policy", "system", "tools", "ephemeral")
 """Fields of events that hold the hash of a text."""
+_NAMING_BY_HASH: Final = ("policy",)
+"""Those of them whose text a context recorded as hashes keeps."""
 OTHER_SCAVENGED: Final = "scavenged"
 """Type of a removed event that is neither an appended block, a recorded context nor a model call."""
 _TYPES_KEPT: Final = frozenset({"block.appended", "context.rendered", "model.called"})
@@ -78,6 +80,7 @@ def values_named(payload: str) -> set[str]:
     """Return the hashes of the texts that an event is to find in the store; none for a damaged one."""
     try:
         fields = json.loads(payload)
-        return {fields.get(name) for name in _NAMING} - {None}
+        naming = _NAMING_BY_HASH if fields.get("record") == "hash" else _NAMING
+        return {fields.get(name) for name in naming} - {None}
     except (ValueError, AttributeError, TypeError):
         return set()  # reading the event reports the damage

@@ -16,7 +16,7 @@ import pytest
 from tests.depth import DEPTH, sampled
 from tests.killed import killed
 from tests.scenes import Scribe, small_policy
-from timeline import Timeline
+from timeline import Timeline, open_store
 from timeline.audit.deep import repair, verify_deep
 from timeline.blocks import ToolCall, ToolResult, UserPrompt
 from timeline.forgetting import find_subject
@@ -179,3 +179,18 @@ def test_an_interrupt_while_a_thread_is_inside_a_copy_is_no_crash(
 def _log(file: Path) -> list[object]:
     with closing(sqlite3.connect(file)) as connection:
         return connection.execute("SELECT * FROM events ORDER BY position").fetchall()
+
+
+async def test_the_texts_of_a_context_that_was_recorded_by_hashes_are_not_missed(tmp_path: Path) -> None:
+    """The store never had them; the text of the policy is there, and is missed."""
+    file = tmp_path / "agent.db"
+    async with open_store(file) as store:
+        timeline = await Timeline.open(store, "c")
+        await timeline.append(UserPrompt(text="Begin."))
+        await timeline.render(system="S", tools=[{"name": "run"}], ephemeral=("Noon.",), record="hash")
+        report = await verify_deep(store)
+        assert (report.ok, report.differences) == (True, ())
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("DELETE FROM stored_values")
+    async with open_store(file) as store:
+        assert {each.what for each in (await verify_deep(store)).differences} == {"values"}

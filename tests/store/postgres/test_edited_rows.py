@@ -193,6 +193,15 @@ async def test_a_sound_store_is_sound_in_depth(postgres_url: str) -> None:
     assert [each.proved for each in report.conversations] == [each.events for each in report.conversations]
 
 
+async def test_the_texts_of_a_context_that_was_recorded_by_hashes_are_not_missed(postgres_url: str) -> None:
+    """The store never had them."""
+    async with open_store(postgres_url) as store:
+        timeline = await Timeline.open(store, "c")
+        await timeline.append(*turn(400, asked=300))
+        await timeline.render(system="S", tools=[{"name": "run"}], ephemeral=("Noon.",), record="hash")
+        assert (await verify_deep(store)).differences == ()
+
+
 async def test_a_store_is_sound_where_the_server_quotes_all_names(postgres_url: str) -> None:
     """It writes the definitions of indexes and policies otherwise then; they are the same ones."""
     async with await PostgresStore.open(with_query(postgres_url, quote_all_identifiers="on", partitions="2")) as store:
