@@ -177,6 +177,8 @@ class LogReader:
                 f"{self.where}: the window of conversation {conversation!r} begins at {info.window_start} in its row,"
                 f" and at {start} in its snapshot. {self._cure}"
             )
+        if snapshot is not None and snapshot.is_outdated:
+            snapshot, start = None, 1
         carried = [] if snapshot is None else sorted({v for v in snapshot.blocks if v < start})
         events = await self.read_versions(conversation, carried) if carried else []
         own = LogPart(row[0], conversation, info.base, info.version)

@@ -45,7 +45,7 @@ def bounds(snapshot: Snapshot | None, base: int, fork: tuple[str, int] | None, n
     """Return the bounds of one conversation.
 
     Args:
-        snapshot: its own snapshot; without one its window begins at version 1.
+        snapshot: its own snapshot; without one, or with an outdated one, its window begins at version 1.
         base: the last version that it shares with its parent.
         fork: of its own forks the one that shares most, with the last version that both share.
         newest_undo: version of its newest undo; 0 without one.
@@ -54,7 +54,7 @@ def bounds(snapshot: Snapshot | None, base: int, fork: tuple[str, int] | None, n
     first = shared + 1
     limited_by = None if fork is None or fork[1] < base else fork[0]
     # An undo behind the snapshot, without one of its own, can only be folded from version 1.
-    if snapshot is None or newest_undo > snapshot.version:
+    if snapshot is None or snapshot.is_outdated or newest_undo > snapshot.version:
         return RemovalBounds(first, 0, frozenset(), None)
     last = min(snapshot.window_start - 1, snapshot.version)
     return RemovalBounds(first, last if last >= first else 0, _needed(snapshot), limited_by)

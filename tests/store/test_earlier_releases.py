@@ -4,6 +4,10 @@ That of d518f55, before the modules moved, holds conversations under five polici
 undo, a fork and stages. That of 66240d07, the first with a chain, has a redaction, requests of calls, content of the
 providers' own servers, and contexts of projection 4. The expected digests of the requests were written by the code of
 that commit, not by this one.
+
+Those of 0ace9080 and cae1b190, of the first hours, have snapshots that folds go on from no more: the first does not say
+which event recorded the newest context, the second keeps previews that an undo took back. Nothing builds their contexts
+again, which are of projections 1 and 2.
 """
 
 from __future__ import annotations
@@ -16,9 +20,12 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from timeline import Timeline, open_store
+from timeline.audit.deep import repair, verify_deep
 from timeline.audit.replay import rebuild_contexts, recorded_contexts
 from timeline.audit.verify import verify
 from timeline.frozen import sha256_hex
+from timeline.log.history import fold_history, load_fold
+from timeline.retention import scavenge
 
 if TYPE_CHECKING:
     from timeline.projection.context import RenderedContext
@@ -86,3 +93,37 @@ async def test_a_conversation_of_an_earlier_database_goes_on(database: Path, con
         assert context.blocks[-1].path.endswith(".assistant.completion")
         report = await timeline.verify()
     assert report.ok, report.problems
+
+
+@pytest.mark.parametrize(("commit", "events", "compactions"), [("0ace9080", 73, 5), ("cae1b190", 77, 4)])
+async def test_a_conversation_with_a_snapshot_of_the_first_hours_is_folded_from_its_log(
+    database: Path, events: int, compactions: int
+) -> None:
+    """It verifies, goes on, and is shown as its log says; a repair makes the snapshot anew."""
+    async with open_store(database) as store:
+        report = await verify(store, "c")
+        assert (report.ok, report.problems, report.events, report.compactions) == (True, (), events, compactions)
+        assert (await verify_deep(store)).ok
+        assert (await load_fold(store, "c")).window == (await fold_history(store, "c")).window
+        assert [each.what for each in (await repair(store, dry_run=False)).mended] == ["snapshots"]
+        assert (await store.load_window("c")).snapshot is not None
+        assert (await load_fold(store, "c")).window == (await fold_history(store, "c")).window
+        timeline = await Timeline.open(store, "c", create=False)
+        await timeline.append({"type": "user.prompt", "text": "And now?"})
+        await timeline.render()
+        assert (await timeline.verify()).ok
+
+
+@pytest.mark.parametrize("commit", ["0ace9080", "cae1b190"])
+async def test_nothing_is_scavenged_behind_a_snapshot_of_the_first_hours(database: Path) -> None:
+    """The log could not be folded from it afterwards."""
+    async with open_store(database) as store:
+        timeline = await Timeline.open(store, "c", create=False)
+        await timeline.set_retention("window")
+        await scavenge(store)
+        assert (await store.info("c")).first_version == 1
+        await repair(store, dry_run=False)
+        await scavenge(store)
+        assert (await store.info("c")).first_version > 1
+        report = await verify(store, "c")
+        assert report.ok, report.problems

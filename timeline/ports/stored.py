@@ -51,6 +51,15 @@ class Snapshot(Frozen):
     blocks: tuple[int, ...] = ()
     state: dict[str, JsonValue] = {}
 
+    @property
+    def is_outdated(self) -> bool:
+        """Whether it was taken before a fold knew stages.
+
+        Such folds showed other blocks behind an undo, and did not say which event recorded the newest context. So the
+        log, which was whole then, is folded anew.
+        """
+        return self.state.keys() >= {"items", "rounds"} and "stages" not in self.state
+
 
 @dataclass(frozen=True, slots=True)
 class ConversationInfo:
