@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _ALL: Final = 2**63 - 1
 TO_OVERWRITE: Final = (
-    "SELECT position, event_id::text, type, schema_version, at, salt, checksum, c FROM events"
+    "SELECT position, event_id::text, type, schema_version, at, salt, checksum, c, payload FROM events"
     " WHERE conversation = $1 AND version = $2"
 )
 OVERWRITE: Final = (
@@ -119,11 +119,11 @@ async def overwrite(connection: Connection, log: LockedRow, version: int, payloa
         raise StoreCorrupt(
             f"event {version} of conversation {log.id!r} is missing. Restore the database with the tools of its server."
         )
-    position, id_, type_, schema, at, salt, was, c = row
+    position, id_, type_, schema, at, salt, was, c, old = row
     new = overwritten(EventIdentity(log.id, version, id_, unescaped(type_), schema, at), payload, salt, was, c)
     await connection.execute(OVERWRITE, log.key, version, *new)
-    await connection.execute(DROP_WORDS, [position])
-    await index_again(connection, log.key, position, new.payload)
+    dropped = count(await connection.execute(DROP_WORDS, [position]))
+    await index_again(connection, log.key, position, old, new.payload, dropped=dropped)
     if isinstance(payload, CompactionCompleted):
         reverted = await connection.fetchval(REVERTED_BY, position)
         await connection.execute(DROP_ENTRIES, [position])

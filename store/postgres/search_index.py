@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..search.scanning import redacted_version, text_of
 from . import vectors
 from .catching_up import LOCK, DerivedRows
+from .keeping import count
 from .statements import OWN
 
 if TYPE_CHECKING:
@@ -58,13 +59,25 @@ async def _add(connection: Connection, rows: Sequence[Row], after: int, reached:
             await connection.execute(_FORGET, key, version)
 
 
-async def index_again(connection: Connection, key: int, position: int, payload: str) -> None:
-    """Index the new text of an event that was overwritten, if the index has reached it."""
+async def index_again(connection: Connection, key: int, position: int, old: str, new: str, *, dropped: int) -> None:
+    """Index the new text of an event that was overwritten, if the index has reached it, and no redaction left it out.
+
+    Args:
+        connection: in the transaction that overwrites it.
+        key: its conversation's.
+        position: the event's.
+        old: its payload before.
+        new: its payload.
+        dropped: how many rows of the old text were taken out of the index.
+    """
     await connection.execute(LOCK)
     reached = await connection.fetchval(ROWS.reached, FORM)
-    if reached is not None and position <= reached:
-        await connection.execute(f"{_FORGET_ALL} AND position = $1", position)
-        await _run(connection, insertions(indexed_rows([(position, key, 0, "", payload, 1)])))
+    if reached is None or position > reached:
+        return
+    # Others may have indexed the old text, until the lock.
+    dropped += count(await connection.execute(f"{_FORGET_ALL} AND position = $1", position))
+    if dropped or not indexed_rows([(position, key, 0, "", old, 1)]):
+        await _run(connection, insertions(indexed_rows([(position, key, 0, "", new, 1)])))
 
 
 async def slice_of(connection: Connection, after: int, until: int) -> tuple[list[Row], int]:

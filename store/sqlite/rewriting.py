@@ -97,10 +97,12 @@ def overwrite(connection: sqlite3.Connection, key: int, conversation: str, versi
     """Replace the payload of a stored event, with the rows and words that were made of it."""
     row = connection.execute(statements.TO_OVERWRITE, (key, version)).fetchone()
     position, id_, type_, schema, at, old, salt, was, c = row
-    forget_text(connection, key, position, old)  # before its text goes: FTS5 finds its entries by that text
+    # Before its text goes: FTS5 finds its entries by that text.
+    is_redacted = forget_text(connection, key, position, old)
     new = overwritten(EventIdentity(conversation, version, id_, type_, schema, at), payload, salt, was, c)
     connection.execute(statements.OVERWRITE, (*new, position))
-    index_again(connection, key, position, new.payload)
+    if not is_redacted:
+        index_again(connection, key, position, new.payload)
     if isinstance(payload, CompactionCompleted):
         (reverted,) = connection.execute(statements.REVERTED_BY, (position,)).fetchone() or (None,)
         connection.execute(statements.DROP_ENTRIES, (position,))

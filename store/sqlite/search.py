@@ -142,19 +142,23 @@ def forget(connection: sqlite3.Connection, key: int, version: int) -> None:
         _unindex(connection, key, *stored)
 
 
-def _unindex(connection: sqlite3.Connection, key: int, position: int, payload: str) -> None:
-    if connection.execute(query_statements.INDEXED, (position,)).fetchone() is None:
-        return
+def _unindex(connection: sqlite3.Connection, key: int, position: int, payload: str) -> bool:
+    """Remove a text from the index; return whether it was left out: it has words, and a redaction took them out."""
     columns = _columns(key, payload)
+    if connection.execute(query_statements.INDEXED, (position,)).fetchone() is None:
+        return columns is not None
     if columns is not None:
         connection.execute(query_statements.UNINDEX_TEXT, (position, *columns))
+    return False
 
 
-def forget_text(connection: sqlite3.Connection, key: int, position: int, payload: str) -> None:
-    """Remove an event from the index, if the index has reached it, before the event is removed from the log."""
+def forget_text(connection: sqlite3.Connection, key: int, position: int, payload: str) -> bool:
+    """Remove an event from the index, if the index has reached it, before the event is removed from the log.
+
+    Return whether a redaction had it removed already.
+    """
     progress = connection.execute(query_statements.PROGRESS, (FORM,)).fetchone()
-    if progress is not None and position <= progress[0]:
-        _unindex(connection, key, position, payload)
+    return progress is not None and position <= progress[0] and _unindex(connection, key, position, payload)
 
 
 def index_again(connection: sqlite3.Connection, key: int, position: int, payload: str) -> None:

@@ -3,6 +3,7 @@
 # ruff: noqa: S101 - asserts are what tests are made of
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -92,6 +93,22 @@ class ForgetContract(ContractBase):
         assert digest.digest.stages == ("written anew",)
         [stored] = await store.read_versions("a", [4])
         assert stored.payload == new
+
+    async def test_a_text_that_a_redaction_left_out_is_not_found_once_it_is_written_anew(
+        self, store: EventStore
+    ) -> None:
+        """As of a summary that an earlier release redacted, and that another redaction changes."""
+        await store.append("a", [block_event("a.1", f"one {WORD}"), block_event("a.2", f"two {WORD}")])
+        await store.append("a", [event(BlockRedacted(version=1))])
+        assert [hit.version async for hit in store.search(WORD)] == [2]
+        old, _ = await store.read_versions("a", [1, 2])
+        assert isinstance(old.payload, BlockAppended)
+        block = old.payload.block.model_copy(update={"text": f"another {WORD}"})
+        part = await rewriting(store, "a", 2)
+        new: Payload = block_appended(block, 1, "")
+        await store.rewrite([replace(part, payloads={**part.payloads, 1: new})])
+        assert [hit.version async for hit in store.search(WORD)] == []
+        assert await store.examine() == []
 
     async def test_snapshots_are_given_to_be_changed(self, store: EventStore) -> None:
         """The conversation's own newest one; what is returned is stored."""
