@@ -18,7 +18,7 @@ from tests.postgres import with_query
 from tests.postgres_server import account, run
 from timeline import open_store
 from timeline.errors import AppendUncertain, StoreError, StoreFull, StoreUnavailable
-from timeline.store.postgres import database, writer
+from timeline.store.postgres import committing, database
 from timeline.store.testing import block_event, events
 from timeline.store.testing.samples import versions
 
@@ -93,7 +93,7 @@ async def test_a_full_disk_of_the_log_ends_the_server_and_loses_nothing(
     own_postgres: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """PostgreSQL ends where it cannot write its log: the append is uncertain; after a start all is there, once."""
-    for module in (database, writer):
+    for module in (committing, database):
         monkeypatch.setattr(module, "PATIENCE", 1.0)
     place, log = own_postgres.folder / "disk", own_postgres.data / "pg_wal"
     own_postgres.stop()
