@@ -78,10 +78,21 @@ def _help() -> float:
     return perf_counter() - start
 
 
+def finding_compiled(code: Path, compiled: str) -> dict[str, str]:
+    """Return the environment of an interpreter that finds the modules of a checkout compiled, from its second run on.
+
+    Args:
+        code: the checkout.
+        compiled: a folder for the compiled modules.
+    """
+    environment = {**os.environ, "PYTHONPATH": str(code), "PYTHONPYCACHEPREFIX": compiled}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    return environment
+
+
 def _seconds(program: str, compiled: str) -> float:
     """Run a program in a fresh interpreter, which finds its modules compiled."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONPYCACHEPREFIX": compiled}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    environment = finding_compiled(ROOT, compiled)
     done = subprocess.run(
         [sys.executable, "-c", program], env=environment, cwd=ROOT, capture_output=True, text=True, check=True
     )

@@ -150,7 +150,7 @@ async def connected(url: str) -> AsyncIterator[Any]:
     """Open a connection to the schema of a store, past the store."""
     connection = await asyncpg.connect(without(url, "schema"))
     try:
-        await connection.execute(f"SET search_path TO {url.rpartition('schema=')[2]}")
+        await connection.execute(f"SET search_path TO {schema_of(url)}")
         yield connection
     finally:
         await connection.close()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from tests.postgres import with_query, without
+from tests.postgres import schema_of, with_query, without
 from tests.scenes import Scribe, small_policy
 from timeline import Timeline, open_store
 from timeline.blocks import ToolCall, ToolResult, UserPrompt
@@ -56,11 +56,6 @@ async def connected(url: str) -> AsyncIterator[Any]:
         yield connection
     finally:
         await connection.close()
-
-
-def schema_of(url: str) -> str:
-    """Return the schema that a URL names."""
-    return url.rpartition("schema=")[2]
 
 
 async def shown(url: str) -> list[str]:
