@@ -215,7 +215,7 @@ async def _attempt(summarizer: Summarizer, request: SummaryRequest, seconds: flo
         if deadline.cancelled_caught:
             return _failed(summarizer, f"no answer within {round(seconds, 2):g} s", "timeout")
         return _failed(summarizer, "it ended without an answer", "cancelled")
-    [outcome] = ended
+    outcome = ended.pop()  # out of the list, which its own frames hold: the request would wait for the collector
     if isinstance(outcome, SIGNALS):
         raise outcome
     return outcome

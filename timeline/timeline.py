@@ -36,6 +36,7 @@ from timeline.engine.pressure import Pressure
 from timeline.engine.recording import record_context, record_late, record_overflow
 from timeline.engine.renderer import prepared
 from timeline.engine.retry import call_with_retry, may_give_way, render_smaller, warn_of_limit
+from timeline.engine.warm import not_sent
 from timeline.errors import (
     BlockProtected,
     BudgetImpossible,
@@ -1117,8 +1118,8 @@ class Timeline(TimelineView):
         if self.policy.automatic and not has_room(empty):
             raise BudgetImpossible(empty.facts())
         done = await run_steps(replace(pressure, reason="forced", instructions=instructions, wait=wait))
-        if done.failure is not None and not done.done:
-            raise done.failure
+        if not done.done:
+            done.raise_failure()
         return done.taken
 
     async def undo_compaction(
@@ -1279,7 +1280,7 @@ class Timeline(TimelineView):
             checks.text("path", place)
         await self._conversation.catch_up()
         report = await redact(self._store, self.id, path, reason, text=text, now=given(now), clock=self._clock)
-        self._conversation.rendered, self._conversation.sent = None, "not_sent"
+        self._conversation.rendered, self._conversation.sent = None, not_sent
         await self._conversation.catch_up()
         return report
 

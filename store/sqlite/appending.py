@@ -233,8 +233,19 @@ def _commit(connection: sqlite3.Connection) -> None:
 def _alone(connection: sqlite3.Connection, batch: Batch) -> Appended | Exception:
     try:
         return append(connection, batch)
+    except TimelineError as refusal:
+        return _without_frames(refusal)
     except Exception as error:  # noqa: BLE001 - it belongs to whoever waits for the batch
         return error
+
+
+def _without_frames(refusal: TimelineError) -> TimelineError:
+    """Return a refusal without its frames: they hold the batches, and what waits for these holds the refusal."""
+    error: BaseException | None = refusal
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
+    return refusal
 
 
 def _at_once(connection: sqlite3.Connection, batches: Sequence[Batch]) -> list[Appended | Exception] | None:
@@ -278,7 +289,7 @@ def _one_of_many(connection: sqlite3.Connection, batch: Batch) -> Appended | Exc
     try:
         outcome: Appended | Exception = _append(connection, batch, _back_to_savepoint)
     except TimelineError as refusal:
-        outcome = refusal
+        outcome = _without_frames(refusal)
     connection.execute("RELEASE batch")
     return outcome
 

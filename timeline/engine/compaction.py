@@ -345,7 +345,7 @@ class _Compaction:
         """Return the context to ask for the summary in; or why not, empty where the policy has it asked alone."""
         if not isinstance(self.step, Summarize) or self.step.asked == "alone":
             return ""
-        pressure, sent = self.pressure, self.pressure.sent
+        pressure, sent = self.pressure, self.pressure.sent()
         if isinstance(sent, str):
             return sent
         why = why_alone(sent, pressure.window, plan.covered, step=self.step, policy=pressure.policy, now=pressure.now)

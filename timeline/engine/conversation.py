@@ -13,14 +13,14 @@ import anyio.to_thread
 
 from timeline.content.media_tokens import with_media
 from timeline.engine.equipment import policy_in_force
-from timeline.engine.warm import SentContext
+from timeline.engine.warm import SentContext, not_sent
 from timeline.events import PolicyChanged, event_ids
 from timeline.log.protocol import Draft
 from timeline.ports import FinishingStore
 from timeline.tokens import may_start_engine
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Sequence
+    from collections.abc import Callable, Coroutine, Sequence
     from datetime import datetime
     from uuid import UUID
 
@@ -102,7 +102,7 @@ class Conversation(ConversationView):
     Attributes:
         overrides: whether it works under a policy of its own, whatever the others put in force.
         rendered: the newest recorded context.
-        sent: the context of the newest model call, to ask for a summary in; or why there is none to ask in.
+        sent: returns the context of the newest model call, to ask for a summary in; or why there is none to ask in.
     """
 
     log: StoredLog
@@ -112,7 +112,7 @@ class Conversation(ConversationView):
         log.screen = equipment.screened
         self.overrides: bool = chosen.own
         self.rendered: RenderedContext | None = None
-        self.sent: SentContext | WhyAlone = "not_sent"
+        self.sent: Callable[[], SentContext | WhyAlone] = not_sent
         self._known_policy = log.fold.window.policy
         self._late: list[asyncio.Task[None]] = []
         self._unfinished: set[asyncio.Task[None]] = store.late_writes if isinstance(store, FinishingStore) else set()
@@ -161,9 +161,10 @@ class Conversation(ConversationView):
         context = self.rendered
         known = request is not None and context is not None and context.answered_as == request.answers
         if request is None or context is None or not known:
-            self.sent = "not_sent"
+            self.sent = not_sent
         else:
-            self.sent = SentContext(context, request.recorded(), called.usage)
+            sent = SentContext(context, request.recorded(), called.usage)
+            self.sent = lambda: sent
 
     async def settle_counts(self) -> None:
         """Count the window now where its figures are another counter's: off the event loop, unlike its first reader."""

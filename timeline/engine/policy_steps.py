@@ -53,6 +53,20 @@ class StepsOutcome:
         """Whether anything was done."""
         return bool(self.taken)
 
+    def raise_failure(self) -> None:
+        """Raise the failure, if there is one, and let go of it.
+
+        The error holds the frames that it goes through. If these held it, too, the windows in them would stay in memory
+        until a whole collection.
+        """
+        if self.failure is None:
+            return
+        failure, self.failure = self.failure, None
+        try:
+            raise failure
+        finally:
+            del failure
+
 
 async def run_steps(pressure: Pressure) -> StepsOutcome:
     """Go through the policy's steps until the context is small enough.
@@ -131,19 +145,23 @@ class _Run:
         try:
             self.done.taken += await compact(self.pressure, step, begun_with=self.progress.begun_with)
         except CompactionRefused as refused:
-            self.done.failure = refused
+            self._failed(refused)
             return refused.reason == "vetoed"
         except SummarizerFailed as failed:
-            self.done.failure = failed
+            self._failed(failed)
             return self.pressure.policy.on_failure != "next_step"
         except (CompactionInProgress, CompactionSuperseded) as failed:
-            self.done.failure = failed
+            self._failed(failed)
             return True
         self.covered, self.done.failure, self.progress.begun_with = True, None, None
         left = min(self.pressure.fixed.stage_data, self._stage_data_tokens())
         fixed = self.pressure.fixed.model_copy(update={"stage_data": left})
         self.done.pressure = replace(self.pressure, fixed=fixed)
         return False
+
+    def _failed(self, error: CompactionError) -> None:
+        # Without its frames, which hold this pass: it would hold itself, and its windows until a whole collection.
+        self.done.failure = error.with_traceback(None)
 
     def _stage_data_tokens(self) -> int:
         """Count the stage data in the tail: it is short once a recent stage was collapsed (000, [priority_chain])."""

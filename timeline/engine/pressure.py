@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from timeline.engine.warm import not_sent
 from timeline.events.other_payloads import CompactionFailed
 from timeline.log.off_loop import off_loop
 from timeline.planning.account import retry_growth
@@ -15,6 +16,7 @@ from timeline.planning.planned import PlannedSteps
 from timeline.ports import StoppedClock
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
     from timeline.engine.compactor import Compactor
@@ -46,7 +48,7 @@ class Pressure:
         most: the total to come down to, in tokens, instead of the policy's target.
         instructions: what a summary should attend to.
         wait: wait for another writer's compaction, instead of raising `CompactionInProgress`.
-        sent: the context of the newest model call, to ask for a summary in; or why there is none to ask in.
+        sent: returns the context of the newest model call, to ask for a summary in; or why there is none to ask in.
         cut: what was cut for the summaries of earlier passes.
         planned: plans the steps of the policy.
     """
@@ -60,7 +62,7 @@ class Pressure:
     most: int | None = None
     instructions: str = ""
     wait: bool = True
-    sent: SentContext | WhyAlone = "not_sent"
+    sent: Callable[[], SentContext | WhyAlone] = not_sent
     cut: CutBlocks = field(default_factory=CutBlocks)
     planned: PlannedSteps = field(default_factory=PlannedSteps)
 

@@ -6,6 +6,7 @@ projection, since they change the window.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline import checks
@@ -13,6 +14,7 @@ from timeline.engine.due_decisions import take_due_decisions
 from timeline.engine.encoders import Encoders
 from timeline.engine.known import Known, settle
 from timeline.engine.pressure import Pressure
+from timeline.engine.warm import not_sent, with_prefix
 from timeline.errors import BudgetImpossible, ContextOverflow, InvalidArgument
 from timeline.fold.counts import ScaledCounter
 from timeline.fold.reported import NO_REPORTS
@@ -25,7 +27,7 @@ from timeline.projection.context import RenderedContext
 from timeline.projection.project import PROJECTION, Projector, neutral_context
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from datetime import datetime
 
     from pydantic import JsonValue
@@ -75,12 +77,12 @@ class Renderer:
         ephemeral: Sequence[str],
         now: datetime,
         at: datetime | None,
-        sent: SentContext | WhyAlone = "not_sent",
+        sent: Callable[[], SentContext | WhyAlone] = not_sent,
     ) -> RenderedContext:
         """Append the decisions that are due to the log, and project the window.
 
         All decisions are made by the one time ``now``. The events get the time ``at``, or each that of its append.
-        ``sent`` is the context of the newest model call, in which a summary may be asked for.
+        ``sent`` returns the context of the newest model call, to ask for a summary in; it is called when one is due.
 
         Raises:
             InvalidArgument: one of the values cannot be sent.
@@ -97,10 +99,9 @@ class Renderer:
         empty = account_of((), fixed, policy)
         if policy.automatic and certain_total(empty, policy, reported) >= no_room_from(policy, empty):
             raise BudgetImpossible(empty.facts())
-        if not isinstance(sent, str) and not sent.has_prefix(prompt, schemas):
-            sent = "prefix"
         self.known.begin(log.fold.window.items, policy)
-        pressure = Pressure(compactor, log, fixed, now, at, sent=sent, cut=self.known.cut)
+        asked_in = partial(with_prefix, sent, prompt, schemas)
+        pressure = Pressure(compactor, log, fixed, now, at, sent=asked_in, cut=self.known.cut)
         decisions = await take_due_decisions(pressure, self.known)
         if decisions:  # the tail is shorter once stages were collapsed, and an offset was that of what was sent before
             tail, reported = tail_of(log.fold.window, policy, ephemeral), log.fold.window.reported

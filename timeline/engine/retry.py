@@ -183,8 +183,7 @@ async def compact_to(pressure: Pressure, target: int) -> list[str]:
         if isinstance(done.failure, CompactionRefused):
             tried.append(f"refused ({done.failure.reason})")
             break
-        if done.failure is not None:
-            raise done.failure
+        done.raise_failure()
         await restore(pressure, references)
     return tried
 

@@ -97,10 +97,12 @@ async def request_summary(
         async with anyio.create_task_group() as group:
             for request in due:
                 group.start_soon(answer, request)
-    for failure in failures:
-        if isinstance(failure, SummarizerFailed):
-            failure.usage = asked.spent
-        raise failure
+    if failures:
+        if isinstance(failures[0], SummarizerFailed):
+            failures[0].usage = asked.spent
+        del failures[1:]
+        # By no name: an error that a frame of its own holds keeps the requests until a whole collection.
+        raise failures.pop()
     if missing := [request.kind for request in due if request.kind not in answers]:
         raise SummarizerFailed([f"no answer about the {' and the '.join(missing)}"], usage=asked.spent)
     parts = SummaryParts(

@@ -17,7 +17,7 @@ from timeline.wire import SENT
 from timeline.wire.follow_up import can_follow, follow_up
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
     from pydantic import JsonValue
@@ -83,6 +83,19 @@ class SentContext:
         """Return whether it was sent with these tools and this system prompt."""
         neutral = self.context.neutral
         return neutral.system == system and list(neutral.tools) == list(tools)
+
+
+def not_sent() -> WhyAlone:
+    """Return why there is no context to ask in, before any request is on record."""
+    return "not_sent"
+
+
+def with_prefix(
+    sent: Callable[[], SentContext | WhyAlone], system: JsonValue, tools: Sequence[JsonValue]
+) -> SentContext | WhyAlone:
+    """Return a sent context; or why there is none with this system prompt and these tools to ask in."""
+    found = sent()
+    return found if isinstance(found, str) or found.has_prefix(system, tools) else "prefix"
 
 
 def why_alone(

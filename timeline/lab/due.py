@@ -15,7 +15,13 @@ if TYPE_CHECKING:
 
 
 def is_full(window: Window, total: int, line: int) -> bool:
-    """Return whether a render may compact, cold or not: for staged work, or a context at its line."""
+    """Return whether a render may compact, cold or not: for staged work, or a context at its line.
+
+    Args:
+        window: the window as it is.
+        total: tokens of the context, the policy's reserves included.
+        line: the policy's trigger or limit, whichever is lower.
+    """
     return bool(window.stages) or total >= line
 
 
@@ -25,18 +31,15 @@ def may_be_cold(window: Window, policy: Policy, now: datetime) -> bool:
     return acts and coldness(window, policy, now) is not None
 
 
-def may_decide(window: Window, policy: Policy, total: int, line: int, now: datetime) -> bool:
-    """Return whether a decision is not ruled out: staged work, a context at its trigger or limit, or a cold cache.
+def may_decide(window: Window, policy: Policy, now: datetime) -> bool:
+    """Return whether a decision is not ruled out, however small the context is: a new result, or a cold cache.
 
-    Where none is due the context is within its limit, too, so that no render would refuse it. An owed notice is the
-    caller's to ask for.
+    Where none is due, and the context is not full (`is_full`), it is within its limit, too, so that no render would
+    refuse it. An owed notice is the caller's to ask for.
 
     Args:
         window: the window as it is.
         policy: as it is replayed, which counts with one counter.
-        total: tokens of the context, the policy's reserves included.
-        line: the policy's trigger or limit, whichever is lower.
         now: time of the call.
     """
-    due = is_full(window, total, line) or bool(abridgeable(window, policy))
-    return due or may_be_cold(window, policy, now)
+    return bool(abridgeable(window, policy)) or may_be_cold(window, policy, now)

@@ -16,14 +16,14 @@ from timeline.blocks import ToolCall
 from timeline.engine.equipment import Equipment
 from timeline.engine.known import Known
 from timeline.engine.renderer import Renderer
-from timeline.engine.warm import SentContext
+from timeline.engine.warm import SentContext, not_sent
 from timeline.errors import BudgetError
 from timeline.events import ABRIDGED, BlockAppended, BlocksHidden, CallRequest, CompactionCompleted, ModelCalled
 from timeline.importers.builder import UNKNOWN_TIME
 from timeline.importers.recording import ImportedCompaction, ImportedHide
 from timeline.lab.alike import Alike
 from timeline.lab.cache import CacheRequest, PromptCache, Segment
-from timeline.lab.due import may_decide
+from timeline.lab.due import is_full, may_decide
 from timeline.lab.facts.sight import FactSight, counted
 from timeline.lab.facts.summaries import Judged, SummaryJudge
 from timeline.lab.lifetimes import kept_by
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
     from timeline.blocks import Block
     from timeline.engine.compactor import Compactor
+    from timeline.engine.warm import WhyAlone
     from timeline.events import Payload
     from timeline.fold.window import Window
     from timeline.importers.recording import RecordedEvent
@@ -218,8 +219,10 @@ class Run:
         self.lifetime: str = kept_by(price_of(measured.calls[0].model if measured.calls else ""), long=measured.long)
         replayed = as_replayed(reserving(policy, reserve), self.lifetime)
         compactor = Equipment(summarizer, counter=self.counter).compactor(replayed)
-        self.metered: Metered = Metered(compactor.summarizer, self.counter, policy.max_tokens)
-        self.compactor: Compactor = replace(compactor, chain=lambda: self.metered)
+        metered = Metered(compactor.summarizer, self.counter, policy.max_tokens)
+        self.metered: Metered = metered
+        # Not the run itself, which would hold itself then: its log would wait for a whole collection to be gone.
+        self.compactor: Compactor = replace(compactor, chain=lambda: metered)
         self.alike: Alike = Alike() if alike is None else alike
         known = Known(replacements=self.alike.replacements, cut=self.alike.cut)
         self.renderer: Renderer = Renderer(UnhashedProjector(self.alike), known)
@@ -229,7 +232,7 @@ class Run:
         self.line: int = min(limit, trigger)
         self.cache: PromptCache = PromptCache(price_of)
         self.sight: Sight = Sight(self.alike.thoughts)
-        self.sent: Callable[[], SentContext] | None = None
+        self.sent: Callable[[], SentContext | WhyAlone] = not_sent
         self.paid_last: CacheRequest | None = None
         self.changes: set[Change] = set()
         self.decided: bool = False
@@ -357,9 +360,11 @@ class Run:
 
     async def _send(self, call: ReplayedCall) -> SentCall:
         window, policy, known = self.log.fold.window, self.compactor.policy, self.renderer.known
+        # Before the costs: of a result that is to be abridged, the render would have to count them again.
+        if may_decide(window, policy, call.start) or known.owed.is_due(window):
+            return await self._render(call)
         costs = known.accounts.costs(window.items, policy)
-        total = self.fixed_part.tokens + costs.total
-        if may_decide(window, policy, total, self.line, call.start) or known.owed.is_due(window):
+        if is_full(window, self.fixed_part.tokens + costs.total, self.line):
             return await self._render(call)
         shown = self._undecided(window, policy, costs.total - costs.unsent)
         self.log.record(shown, call.start)
@@ -382,7 +387,7 @@ class Run:
                 ephemeral=(),
                 now=call.start,
                 at=call.start,
-                sent="not_sent" if self.sent is None else self.sent(),
+                sent=self.sent,
             )
         except BudgetError as error:
             return SentCall(call, None, type(error).__name__)

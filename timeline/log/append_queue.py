@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from timeline.errors import AppendUncertain, TimelineError
 from timeline.log.uncancelled import run_uncancelled
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from timeline.blocks import Block
     from timeline.log.protocol import Draft
 
+Write: TypeAlias = "Callable[[Sequence[Draft], str], Awaitable[list[Block]]]"
+"""Addresses drafts, appends them in one transaction and returns their blocks."""
 _MOST_TOGETHER: Final = 256
 """How many other appends one append may write together with its own."""
 
@@ -50,30 +52,38 @@ class _WaitingAppend:
             self.turn.set_result(None)
 
     def result(self) -> list[Block]:
-        if self.error is not None:
-            raise self.error
-        return self.blocks or []
+        if self.error is None:
+            return self.blocks or []
+        error, self.error = self.error, None
+        try:
+            raise error
+        finally:
+            del error  # its frames would hold it, and it them: what was to be appended would wait for the collector
 
 
 class AppendQueue:
     """The appends of one log.
 
     Args:
-        write: addresses drafts, appends them in one transaction and returns their blocks.
         lock: the log's; decisions and appends take turns at it.
     """
 
-    def __init__(self, write: Callable[[Sequence[Draft], str], Awaitable[list[Block]]], lock: anyio.Lock) -> None:
-        self._write = write
+    def __init__(self, lock: anyio.Lock) -> None:
         self._lock = lock
         self._waiting: dict[_WaitingAppend, None] = {}
         self._writing = False
 
-    async def append(self, drafts: Sequence[Draft], counter: str) -> list[Block]:
+    async def append(self, drafts: Sequence[Draft], counter: str, write: Write) -> list[Block]:
         """Append drafts, alone or together with others; return the blocks as stored.
 
+        Args:
+            drafts: to append.
+            counter: the name of the counter of their tokens.
+            write: writes them, and others with them. Not kept: a log that its queue holds would hold itself, and be
+                gone only after a whole collection.
+
         Raises:
-            TimelineError: the error of `write` for these drafts alone.
+            TimelineError: the error of ``write`` for these drafts alone.
         """
         own = _WaitingAppend(drafts, counter)
         try:
@@ -82,14 +92,14 @@ class AppendQueue:
                 if self._writing:
                     await own.sleep()
                 else:
-                    await self._write_all(own)
+                    await self._write_all(own, write)
         finally:
             self._waiting.pop(own, None)  # it was cancelled, or the append that wrote for it failed
             if not self._writing:
                 self._wake_next()
         return own.result()
 
-    async def _write_all(self, own: _WaitingAppend) -> None:
+    async def _write_all(self, own: _WaitingAppend, write: Write) -> None:
         """Write the waiting appends once the lock is free, then wake them; after an error they try again."""
         self._writing = True
         together: list[_WaitingAppend] = []
@@ -99,38 +109,38 @@ class AppendQueue:
                 together = [own, *list(self._waiting)[:_MOST_TOGETHER]]
                 for each in together[1:]:
                     del self._waiting[each]
-                await self._write_for(together)
+                await self._write_for(together, write)
         finally:
             self._writing = False
             for each in together:
                 each.wake()
 
-    async def _write_for(self, together: Sequence[_WaitingAppend]) -> None:
+    async def _write_for(self, together: Sequence[_WaitingAppend], write: Write) -> None:
         """Write appends in one transaction; if that is refused, each in its own, so that each gets its own error."""
         own = together[0]
         if len(together) == 1:
-            own.blocks = await self._write(own.drafts, own.counter)
+            own.blocks = await write(own.drafts, own.counter)
         else:
             # Shielded: the others must not lose their appends to the cancellation of the one that writes for all.
-            await run_uncancelled(self._at_once(together))
+            await run_uncancelled(self._at_once(together, write))
 
-    async def _at_once(self, together: Sequence[_WaitingAppend]) -> None:
+    async def _at_once(self, together: Sequence[_WaitingAppend], write: Write) -> None:
         drafts = [draft for each in together for draft in each.drafts]
         try:
-            blocks = iter(await self._write(drafts, together[0].counter))
+            blocks = iter(await write(drafts, together[0].counter))
         except AppendUncertain as error:  # it may be found after a crash: written anew, it would have other ids
             for each in together:
                 each.error = error
         except TimelineError:
             for each in together:
-                await self._alone(each)
+                await self._alone(each, write)
         else:
             for each in together:
                 each.blocks = [next(blocks) for draft in each.drafts if draft.block is not None]
 
-    async def _alone(self, waiting: _WaitingAppend) -> None:
+    async def _alone(self, waiting: _WaitingAppend, write: Write) -> None:
         try:
-            waiting.blocks = await self._write(waiting.drafts, waiting.counter)
+            waiting.blocks = await write(waiting.drafts, waiting.counter)
         except TimelineError as error:
             waiting.error = error
 

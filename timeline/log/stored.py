@@ -84,7 +84,7 @@ class StoredLog:
         """Version and id of the newest event that was written, or read beyond the window that was loaded."""
         self.screen: Callable[[Payload], Payload] | None = None
         """What the application leaves of an event before it is written; all of it unless given."""
-        self._queue = AppendQueue(self._append, self._lock)
+        self._queue = AppendQueue(self._lock)
 
     @classmethod
     async def load(cls, store: EventStore, conversation: str, clock: Clock) -> StoredLog:
@@ -249,7 +249,7 @@ class StoredLog:
         self._home.check()
         if self.screen is not None:
             drafts = [d if d.payload is None else d._replace(payload=self.screen(d.payload)) for d in drafts]
-        return await self._queue.append(drafts, counter)
+        return await self._queue.append(drafts, counter, self._append)
 
     async def _append(self, drafts: Sequence[Draft], counter: str) -> list[Block]:
         if drafts:

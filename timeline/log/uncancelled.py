@@ -37,9 +37,12 @@ async def run_uncancelled(work: Coroutine[Any, Any, T]) -> T:
                 await asyncio.wait([task])
             except asyncio.CancelledError as error:
                 cancelled = error
-    if cancelled is not None:
-        raise cancelled from (None if task.cancelled() else task.exception())
-    return task.result()
+    try:
+        if cancelled is not None:
+            raise cancelled from (None if task.cancelled() else task.exception())
+        return task.result()
+    finally:
+        del task, cancelled  # they hold the error, whose frames hold what the work was about
 
 
 @asynccontextmanager

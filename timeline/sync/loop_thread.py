@@ -41,7 +41,10 @@ class LoopThread:
             if self._left:
                 raise _closed() from None
             raise
-        return answer.result()
+        try:
+            return answer.result()
+        finally:
+            del answer  # it holds its error, whose frames hold what was asked about
 
     def entering(self, manager: AbstractAsyncContextManager[T]) -> AbstractContextManager[T]:
         """Make a context manager that enters and leaves an asynchronous one in the loop.

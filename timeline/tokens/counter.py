@@ -41,6 +41,8 @@ _SCANNED: Final = 4_096
 """Up to this many characters without a seam the result is exactly the longest prefix; see `longest_prefix`."""
 _MOST_KEPT: Final = 0.9
 """The share of a stretch that is tried next where it did not fit, at most: each try is shorter, and there are few."""
+_settled: Final[set[str]] = set()
+"""Characters of texts so far that this Python knows: few texts have one that is not among them."""
 _BEYOND: Final = 4 * LONGEST_TOKEN
 """Tokens behind a cut that the encoding in which it is made has at least: what comes behind them does not move it.
 
@@ -262,7 +264,10 @@ def is_unsettled(text: str) -> bool:
 
     The engines split words by the Unicode classes of their own releases, so they may disagree about newer characters.
     """
-    return any(unicodedata.category(character) == "Cn" for character in set(text))
+    new = set(text) - _settled
+    unsettled = {character for character in new if unicodedata.category(character) == "Cn"}
+    _settled.update(new - unsettled)
+    return bool(unsettled)
 
 
 def parts_between_seams(text: str) -> Iterator[str]:

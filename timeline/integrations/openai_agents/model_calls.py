@@ -41,7 +41,7 @@ class Call:
     """A call of the model.
 
     Attributes:
-        owner: the session that it is made on.
+        owner: stands for the session that it is made on.
         agent: whose model is called.
         context: what was rendered for it.
         request: what the log keeps of what it was sent.
@@ -90,7 +90,7 @@ class Begun:
     """A run that a session gave its items to; its first call follows, before that of any agent inside a tool.
 
     Attributes:
-        owner: the session.
+        owner: stands for the session.
         items: what it gave.
         run: the SDK's context of the run; None where nobody named it.
         has_called: whether the run has called a model.

@@ -94,6 +94,8 @@ class TimelineSession:
         self._options = options
         self._clock = options.get("clock") or SystemClock()
         self._lock = anyio.Lock()
+        # In place of the session: a context would keep that, and it its calls, for as long as the task runs.
+        self._own = object()
         self._be_in(timeline)
 
     @classmethod
@@ -164,8 +166,8 @@ class TimelineSession:
             after = 0 if wrapper is None or most is not None else await self._begins_at()
             found = await self._stored(most, after)
             begun = BEGUN.get()
-            if wrapper is not None and (begun is None or begun.owner is not self or begun.run is not wrapper):
-                BEGUN.set(Begun(self, found, wrapper))
+            if wrapper is not None and (begun is None or begun.owner is not self._own or begun.run is not wrapper):
+                BEGUN.set(Begun(self._own, found, wrapper))
             return [stored.item for stored in found]  # type: ignore[misc]  # TypedDicts
 
     async def add_items(
@@ -279,7 +281,7 @@ class TimelineSession:
             combined = callback(history, new)
             chosen: list[Any] = await combined if isawaitable(combined) else combined
             begun = BEGUN.get()
-            if begun is not None and begun.owner is self and len(begun.items) == len(given):
+            if begun is not None and begun.owner is self._own and len(begun.items) == len(given):
                 left = [begun.items[place] for place in left_behind(given, chosen, added)]
                 if left:
                     async with self._lock:
@@ -306,7 +308,7 @@ class TimelineSession:
             listed = self._decoded(data.model_data.input)
             keys = [key_of(blocks) for _, blocks in listed]
             begun = BEGUN.get()
-            is_first = begun is not None and begun.is_first_call(self)
+            is_first = begun is not None and begun.is_first_call(self._own)
             if not is_first and not self._goes_on(begun, data):
                 own = [(key, item) for key, (item, _) in zip(keys, listed, strict=True)]
                 await go_back_to(self.timeline, self._store, own, self._added)
@@ -325,7 +327,7 @@ class TimelineSession:
             self.context = context
             shown = extra.behind(as_items(context, listed, plain=model.is_translated)) or data.model_data.input
             call = Call(
-                owner=self,
+                owner=self._own,
                 agent=agent,
                 context=context,
                 request=_request(context, model),
@@ -341,15 +343,15 @@ class TimelineSession:
 
     def _note_the_run(self, begun: Begun | None, call: Call) -> None:
         """Note where the run here is, so that its next call is known; where nothing began here, begin."""
-        if begun is None or begun.owner is not self:
-            begun = Begun(self, (), has_called=True)
+        if begun is None or begun.owner is not self._own:
+            begun = Begun(self._own, (), has_called=True)
             BEGUN.set(begun)
         begun.listed = [item for item, _ in call.listed]
         begun.agent = call.agent.name
 
     def _goes_on(self, begun: Begun | None, data: CallModelData[Any]) -> bool:
         """Return whether a call is a later one of the run here; or else the first of a `RunState` that is resumed."""
-        return begun is not None and begun.owner is self and begun.is_of(data.model_data.input, data.agent.name)
+        return begun is not None and begun.owner is self._own and begun.is_of(data.model_data.input, data.agent.name)
 
     async def _shrink(self, call: Call, error: BaseException) -> bool:
         """Make the context of a call smaller that the model refused for its size; return whether it did.
@@ -357,7 +359,7 @@ class TimelineSession:
         Raises:
             ContextRefused: the smaller one was refused too, or there is none.
         """
-        if call.owner is not self:
+        if call.owner is not self._own:
             return False
         async with self._lock:
             try:
@@ -457,7 +459,7 @@ class TimelineSession:
     def _call_here(self) -> Call | None:
         """Return the open call of the code that asks."""
         here = CALL.get()
-        call = here if here is not None and here.owner is self else self._call
+        call = here if here is not None and here.owner is self._own else self._call
         return call if call is not None and call.is_open else None
 
     async def _calling(self, wrapper: RunContextWrapper[Any]) -> None:

@@ -74,7 +74,6 @@ class FactSight:
         self._ranking = _ranking()
         self._unranked: dict[str, Block] = {}
         self._hits: dict[str, tuple[int, list[str]]] = {}
-        self._tool = RecallTool("anthropic", read=self._read, count=self._count, counter=counter, max_tokens=ONE_READ)
 
     def take(self, place: int, version: int, block: Block) -> None:
         """Note a block of the recording: its place there, its version in the log, and itself with its path."""
@@ -174,9 +173,13 @@ class FactSight:
         if known is None or known[0] in self._gone:
             return frozenset(), 0
         if path not in self._answers:
-            text = (await self._tool.look({"path": path})).text
+            text = (await self._tool().look({"path": path})).text
             self._answers[path] = (self._needs.held.within(text), self._counter.count(text))
         return self._answers[path]
+
+    def _tool(self) -> RecallTool:
+        # Each time anew: one that is kept holds this, and the replay's log would wait for a whole collection.
+        return RecallTool("anthropic", read=self._read, count=self._count, counter=self._counter, max_tokens=ONE_READ)
 
     async def _read(self, name: str) -> tuple[Address, Block]:
         asked = asked_list(name)
