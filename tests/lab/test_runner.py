@@ -21,7 +21,7 @@ from timeline.errors import MissingExtra
 from timeline.lab.cache_files import OutcomeFolder
 from timeline.lab.results import together
 from timeline.lab.runner import dask_executor, plan, run, shares, way_to_begin
-from timeline.lab.work import Options, Outcome, Work, carry_out, carry_out_all, key_of
+from timeline.lab.work import Begun, Options, Outcome, Work, carry_out, carry_out_all, key_of
 from timeline.policy.files import find_policy
 
 if TYPE_CHECKING:
@@ -64,12 +64,21 @@ def several(folder: Path, files: int) -> list[Work]:
     return plan(made, [(name, find_policy(name, max_tokens=12_000)) for name in ("none", "balanced")], Options())
 
 
-def test_a_process_gets_all_units_of_a_file_where_there_are_files_enough(tmp_path: Path) -> None:
-    """It reads the file and replays its beginning once; with few files no process is without work instead."""
-    for files, jobs, expected in ((4, 2, [[0, 1], [2, 3], [4, 5], [6, 7]]), (3, 2, [[n] for n in range(6)])):
-        folder = tmp_path / f"{files}"
-        folder.mkdir()
-        assert sorted(shares(dict(enumerate(several(folder, files))), jobs)) == expected
+@pytest.mark.parametrize(
+    ("files", "jobs", "expected"),
+    [
+        (4, 2, [[0, 1], [2, 3], [4, 5], [6, 7]]),
+        (3, 2, [[0], [1], [2, 3], [4, 5]]),
+        (2, 2, [[0, 1], [2, 3]]),
+        (2, 3, [[0], [1], [2], [3]]),
+        (1, 1, [[0, 1]]),
+    ],
+)
+def test_a_process_gets_all_units_of_a_file_unless_others_would_wait_for_it(
+    tmp_path: Path, files: int, jobs: int, expected: list[list[int]]
+) -> None:
+    """It reads the file and replays its beginning once; what is left over is divided by unit."""
+    assert sorted(shares(dict(enumerate(several(tmp_path, files))), jobs)) == expected
 
 
 def test_a_file_that_changes_meanwhile_is_one_file_for_all_policies(works: list[Work]) -> None:
@@ -82,14 +91,19 @@ def test_a_file_that_changes_meanwhile_is_one_file_for_all_policies(works: list[
     assert outcomes[0].runs[0].totals.calls == outcomes[1].runs[0].totals.calls
 
 
-def test_a_few_files_are_divided_by_their_limits(works: list[Work]) -> None:
-    """The policies of one limit mostly begin alike, so that few processes replay the same beginning."""
-    assert sorted(shares(dict(enumerate(works)), 1)) == [[0, 1], [2, 3]]
+def test_units_that_go_on_where_others_left_find_what_each_finds_alone(works: list[Work]) -> None:
+    """A process gets a divided file's units one by one, in whatever order, and its threads some at the same time."""
+    begun = Begun()
+    apart = [outcome for work in reversed(works) for outcome in carry_out_all([work], begun)]
+    with ThreadPoolExecutor(2) as threads:
+        together_ = [*threads.map(lambda work: next(carry_out_all([work], begun)), works)]
+    alone = untimed([carry_out(work) for work in works])
+    assert untimed(apart[::-1]) == untimed(together_) == alone
 
 
 def test_what_takes_longest_begins_first(works: list[Work], tmp_path: Path) -> None:
     """Begun at the end, one long share would keep a process busy while the others have nothing to do."""
-    assert shares(dict(enumerate(works)), 1) == [[2, 3], [0, 1]]  # the lower limit
+    assert shares(dict(enumerate(works)), 1) == [[2, 3, 0, 1]]  # the lower limit
     assert shares(dict(enumerate(works)), 2) == [[2], [3], [0], [1]]
     longer = shares(dict(enumerate(several(tmp_path, 4))), 2)
     assert longer == [[6, 7], [4, 5], [2, 3], [0, 1]]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from concurrent.futures import FIRST_COMPLETED, Executor, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from multiprocessing import get_context
@@ -18,7 +18,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.errors import ImportFailed, needs
-from timeline.lab.work import MOST_FILES, Failure, Outcome, Work, carry_out_all, make_ready
+from timeline.lab.work import MOST_FILES, Begun, Failure, Outcome, Work, carry_out_all, make_ready
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -31,8 +31,11 @@ if TYPE_CHECKING:
 
 _ENDING: Final = 0.1
 """Seconds at most in which a thread that was joined is off the kernel's list, on a busy machine."""
-_MANY: Final = 2
-"""Files a process from which on they are shared out whole."""
+_WHOLE: Final = 9 / 8
+"""Of its part of all work a process may get so much before a file is divided: two that divide one replay its beginning
+twice, which takes longer than that one of them waits for the other."""
+_BEGUN: Final = Begun()
+"""What the replays of this process have in common, where it is one of several."""
 
 
 @contextmanager
@@ -141,18 +144,28 @@ def _finished(waiting: dict[Future[list[Outcome]], list[int]]) -> Iterator[tuple
 def shares(left: dict[int, Work], jobs: int) -> list[list[int]]:
     """Divide units among processes: a file's together, whose replays then have their beginning in common.
 
-    With few files for so many processes a file's units are divided by their limit, and with few limits, too, each unit
-    is a share of its own: else some processes would have nothing to do at the end. For the same reason long files and
-    low limits, under which more is decided, come first.
+    A file that would give a process much more than its part of all work is divided, each unit a share of its own: else
+    some processes would have nothing to do at the end. For the same reason long files and low limits, under which more
+    is decided, come first.
+
+    Args:
+        left: the units, by their number.
+        jobs: the number of processes.
     """
     of_file: defaultdict[str, list[int]] = defaultdict(list)
-    of_limit: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
-    for number, work in sorted(left.items(), key=lambda item: (-_bytes(item[1].file), item[1].policy.max_tokens)):
+    size_of = {work.file: _bytes(work.file) for work in left.values()}
+    for number, work in sorted(left.items(), key=lambda item: (-size_of[item[1].file], item[1].policy.max_tokens)):
         of_file[work.file].append(number)
-        of_limit[work.file, work.policy.max_tokens].append(number)
-    divided = ([*of_file.values()], [*of_limit.values()])
-    units = [[number] for part in of_limit.values() for number in part]
-    return next((parts for parts in divided if len(parts) >= _MANY * jobs), units)
+    most = sum(size_of[work.file] for work in left.values()) / jobs * _WHOLE
+    given, parts = [0] * jobs, list[list[int]]()
+    for file, numbers in of_file.items():
+        process, size = given.index(min(given)), size_of[file] * len(numbers)
+        if given[process] + size <= most:
+            given[process] += size
+            parts.append(numbers)
+        else:
+            parts += [[number] for number in numbers]
+    return parts
 
 
 def _bytes(file: str) -> int:
@@ -164,7 +177,7 @@ def _bytes(file: str) -> int:
 
 
 def _carry_out_all(works: Sequence[Work]) -> list[Outcome]:
-    return [*carry_out_all(works)]
+    return [*carry_out_all(works, _BEGUN)]
 
 
 @contextmanager
@@ -172,8 +185,11 @@ def _pool(left: dict[int, Work], parts: Sequence[Sequence[int]], jobs: int) -> I
     """Yield a pool of processes, which have read already what several of them would read."""
     context = way_to_begin()
     if context.get_start_method() == "fork":
-        files = {work.file: work for work in left.values()}
-        make_ready([*files.values()][: MOST_FILES if len(parts) > len(files) else 1])
+        first_of = {left[part[0]].file: left[part[0]] for part in reversed(parts)}
+        shares_of = Counter(left[part[0]].file for part in parts)
+        several = [work for file, work in first_of.items() if shares_of[file] > 1]
+        # Of many files a process would have forgotten the first ones. One is read in any case: it starts the tokenizer.
+        make_ready(several if several and len(first_of) <= MOST_FILES else [left[parts[0][0]]])
     with ProcessPoolExecutor(min(jobs, len(parts)), mp_context=context) as pool:
         yield pool
 

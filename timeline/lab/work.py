@@ -6,12 +6,12 @@ results, so that only values cross between processes.
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache, lru_cache
 from hashlib import sha256
 from pathlib import Path
-from threading import local
+from threading import Lock
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from anyio.from_thread import start_blocking_portal
@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 
 MOST_FILES: Final = 8
 """Files whose conversations a process holds at a time."""
+_MOST_BEGUN: Final = 2
+"""Files of which what replays have in common is held at a time."""
 
 
 class Options(Frozen):
@@ -125,22 +127,25 @@ def carry_out(work: Work) -> Outcome:
     return outcome
 
 
-def carry_out_all(works: Iterable[Work]) -> Iterator[Outcome]:
+def carry_out_all(works: Iterable[Work], begun: Begun | None = None) -> Iterator[Outcome]:
     """Run units of work one after the other, in one event loop, and yield what becomes of each.
 
     A file is the same for all of them, however it changes meanwhile: its bytes are hashed once.
+
+    Args:
+        works: the units.
+        begun: what their replays have in common with those of other units; None where there are none.
     """
-    digest_of = cache(_digest)
+    digest_of, begun = cache(_digest), Begun() if begun is None else begun
     with start_blocking_portal() as portal:
         for work in works:
-            yield _carried_out(work, portal, digest_of)
+            yield _carried_out(work, portal, digest_of, begun)
 
 
-def _carried_out(work: Work, portal: BlockingPortal, digest_of: Callable[[str], str]) -> Outcome:
+def _carried_out(work: Work, portal: BlockingPortal, digest_of: Callable[[str], str], begun: Begun) -> Outcome:
     try:
         source, measured, needs = _read(work, digest_of(work.file))
-        beginnings = _BEGUN.of(source, canonical_json(work.options.model_dump(mode="json")))
-        with collector_at_rest():
+        with begun.taken(source, work.options) as beginnings, collector_at_rest():
             return portal.call(_replayed, work, [*zip(measured, needs, beginnings, strict=True)])
     except TimelineError as error:
         return Outcome(failure=Failure(type=type(error).__name__, message=str(error)))
@@ -212,6 +217,32 @@ def measured_file(file: str) -> tuple[Measured, ...]:
     return _measured(_Source(file, _digest(file), fixed=None, subagents=True))
 
 
+class Begun:
+    """What the replays of files have in common, between the units that use it: one unit at a time.
+
+    A run goes on where another one left it. A unit that finds it in use, in another thread, begins by itself.
+    """
+
+    def __init__(self) -> None:
+        self._idle: dict[tuple[_Source, str], tuple[Beginnings, ...]] = {}
+        self._lock = Lock()
+
+    @contextmanager
+    def taken(self, source: _Source, options: Options) -> Iterator[tuple[Beginnings, ...]]:
+        """Take what the replays of a file's conversations have in common under some options, and give it back."""
+        key = source, canonical_json(options.model_dump(mode="json"))
+        with self._lock:
+            known = self._idle.pop(key, None)
+        beginnings = tuple(Beginnings() for _ in _measured(source)) if known is None else known
+        try:
+            yield beginnings
+        finally:
+            with self._lock:
+                self._idle[key] = beginnings
+                while len(self._idle) > _MOST_BEGUN:
+                    del self._idle[next(iter(self._idle))]
+
+
 class _Source(NamedTuple):
     """What is read of a file, as the key of what is made from it.
 
@@ -246,22 +277,6 @@ def _measured(source: _Source) -> tuple[Measured, ...]:
 def _needed(source: _Source) -> tuple[Needs, ...]:
     """Return what the answers of a file's conversations need: once for all policies."""
     return tuple(needs_of(measured) for measured in _measured(source))
-
-
-class _Begun(local):
-    """What the replays of a thread have in common: a run goes on where another one left it, one at a time."""
-
-    def __init__(self) -> None:
-        self.of = lru_cache(maxsize=2)(_new_beginnings)
-
-
-def _new_beginnings(source: _Source, options: str) -> tuple[Beginnings, ...]:
-    """Return what the replays of a file's conversations have in common under some options, before the first one."""
-    del options
-    return tuple(Beginnings() for _ in _measured(source))
-
-
-_BEGUN: Final = _Begun()
 
 
 def _recorded_whole(recording: Recording, fixed: int | None) -> Measured:
