@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import json
+import weakref
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -418,3 +421,26 @@ async def test_a_configuration_with_a_filter_of_its_own_is_refused(tmp_path: Pat
         session = await opened(store)
         with pytest.raises(InvalidArgument, match="call_model_input_filter"):
             session.run_config(session.run_config())
+
+
+async def test_a_session_that_is_dropped_is_gone_with_its_contexts(tmp_path: Path) -> None:
+    """A server opens one for each request: those that are over must not wait for the garbage collector."""
+    with FakeProvider(reading(2)) as provider:
+        async with open_store(tmp_path / "agent.db") as store:
+            agent = Agent(name="coder", instructions="You code.", model=model_of("chat", provider), tools=[read_file])
+
+            async def serve(prompt: str) -> list[weakref.ref[Any]]:
+                session = await opened(store)
+                await run(session, agent, prompt)
+                assert session.context is not None
+                return [weakref.ref(session), weakref.ref(session.timeline), weakref.ref(session.context)]
+
+            await asyncio.create_task(serve("Make the tests pass."))
+            gc.collect()
+            gc.disable()
+            try:
+                held = await asyncio.create_task(serve("And now the others."))
+                await asyncio.sleep(0)  # what woke this task holds the one that ended
+                assert [one() for one in held] == [None, None, None]
+            finally:
+                gc.enable()

@@ -7,6 +7,7 @@ several agents run on one session at a time.
 from __future__ import annotations
 
 import asyncio
+import weakref
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from inspect import isawaitable
@@ -36,6 +37,20 @@ _MOST: Final = 1_000
 """Retries that the SDK counts to; how many there are is the policy's to say, which knows the agent."""
 
 
+TaskOf: TypeAlias = "Callable[[], asyncio.Task[Any] | None]"
+"""Returns the task of a run, as long as anything else holds it."""
+
+
+def no_task() -> None:
+    """Return the task of a run of which nothing is known."""
+
+
+def _task_here() -> TaskOf:
+    """Return the task here without holding it: it holds what its context has, and so the call and all that it sent."""
+    task = asyncio.current_task()
+    return no_task if task is None else weakref.ref(task)
+
+
 @dataclass(slots=True, eq=False)
 class Call:
     """A call of the model.
@@ -53,7 +68,7 @@ class Call:
         earlier: the context that was refused for its size, if one was.
         is_open: whether it has neither a response nor an error yet.
         has_begun: whether it is certain that the model was called; known only where a run has the session's hooks.
-        task: the task of the run that it belongs to.
+        task_of: returns the task of the run that it belongs to.
         run: the SDK's context of the run; None where nobody named it.
     """
 
@@ -69,7 +84,7 @@ class Call:
     earlier: RenderedContext | None = None
     is_open: bool = True
     has_begun: bool = False
-    task: asyncio.Task[Any] | None = field(default_factory=asyncio.current_task)
+    task_of: TaskOf = field(default_factory=_task_here)
     run: object = None
 
     def restart(self) -> None:
@@ -78,7 +93,7 @@ class Call:
 
     def is_left(self) -> bool:
         """Return whether the run that it belongs to goes on without it: nothing of it comes any more."""
-        return ended(self.task)
+        return ended(self.task_of())
 
 
 CALL: Final[ContextVar[Call | None]] = ContextVar("timeline_call", default=None)

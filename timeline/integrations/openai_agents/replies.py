@@ -7,16 +7,16 @@ something else in its place; of what it rejects it says nothing to the session.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from timeline.blocks import ToolCall
 from timeline.integrations.openai_agents.model_calls import ended
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable, Collection, Sequence
 
     from timeline.blocks import Block
+    from timeline.integrations.openai_agents.model_calls import TaskOf
 
 
 @dataclass(slots=True, eq=False)
@@ -25,13 +25,13 @@ class Reply:
 
     Attributes:
         run: the SDK's context of the run, by which it is known; None where nobody named it.
-        task: the task of the run.
+        task_of: returns the task of the run.
         response_id: of the response.
         left: the items that were not accepted, each with its key and its blocks.
     """
 
     run: object
-    task: asyncio.Task[Any] | None
+    task_of: TaskOf
     response_id: str
     left: list[tuple[str, list[Block]]]
 
@@ -75,7 +75,7 @@ class Replies:
 
         def is_over(reply: Reply) -> bool:
             is_asking = going_on is not None and reply.run is going_on
-            return ended(reply.task) and not is_asking and (also_calls or reply.is_final())
+            return ended(reply.task_of()) and not is_asking and (also_calls or reply.is_final())
 
         return self._rejected(is_over, ())
 

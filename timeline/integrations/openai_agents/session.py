@@ -43,7 +43,7 @@ from timeline.integrations.openai_agents.items import (
     usage_of,
 )
 from timeline.integrations.openai_agents.known import Known
-from timeline.integrations.openai_agents.model_calls import BEGUN, CALL, Begun, Call, with_retry
+from timeline.integrations.openai_agents.model_calls import BEGUN, CALL, Begun, Call, no_task, with_retry
 from timeline.integrations.openai_agents.originals import as_items
 from timeline.integrations.openai_agents.replies import Replies, Reply, of_response
 from timeline.log.protocol import Draft
@@ -426,7 +426,7 @@ class TimelineSession:
             )
             await self.timeline.extend([Draft(event_id(at), None, payload=called)])
             left = [(key_of(blocks), blocks) for blocks in read]
-            self._replies.add(Reply(wrapper, None if call is None else call.task, response_id, left))
+            self._replies.add(Reply(wrapper, no_task if call is None else call.task_of, response_id, left))
 
     async def record_failure(self, error: BaseException) -> None:
         """Record what a run left that raised an error: a call that failed, or a reply that a guardrail rejected.
