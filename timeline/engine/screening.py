@@ -7,11 +7,15 @@ frameworks, summaries and replacements.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from datetime import datetime
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, Union, cast, get_args, get_origin
+
+from pydantic import BaseModel
 
 from timeline.blocks import Note
 from timeline.errors import InvalidBlock
-from timeline.events import BlockAppended, UnknownPayload
+from timeline.events import BlockAppended, ModelCalled, UnknownPayload
 from timeline.events.encoding import decode_payload, encode_payload
 from timeline.frozen import compact_json
 
@@ -23,10 +27,13 @@ if TYPE_CHECKING:
 
 P = TypeVar("P", bound="Payload")
 
-_NAMES: Final = frozenset({"type", "path", "paths", "turn_id", "call_id", "policy", "system", "tools", "ephemeral"})
-_HASHES: Final = frozenset({"fingerprint", "sha256", "checksum", "counter", "conversation", "relation", "at", "key"})
-_KEPT: Final = _NAMES | _HASHES
-"""Fields that hold no text of a user's, but names and hashes that other events refer to."""
+_NAMES: Final = frozenset({"type", "path", "paths", "turn_id", "split_turn_id", "call_id", "conversation", "key"})
+_HASHES: Final = frozenset({"policy", "in_force", "system", "tools", "ephemeral", "before", "after", "fingerprint"})
+_KEPT: Final = _NAMES | _HASHES | {"sha256", "checksum", "counter"}
+"""Fields of events that hold no text of a user's, but names and hashes that other events refer to.
+
+Fields alone: below the same key of a JSON value, such as the arguments of a call, there may be anything.
+"""
 
 
 def screened_block(hook: Callable[[Block], Block], block: Block) -> Block:
@@ -48,12 +55,46 @@ def screened_text(hook: Callable[[Block], Block], text: str) -> str:
 
 
 def screened_payload(hook: Callable[[Block], Block], payload: P) -> P:
-    """Return what a hook leaves of an event; an appended block was shown to it before it was counted."""
+    """Return what a hook leaves of an event; an appended block was shown to it before it was counted.
+
+    A call whose request it changes loses the request: the body could not be built again out of what is left.
+    """
     if isinstance(payload, BlockAppended | UnknownPayload):
         return payload
     text = encode_payload(payload)
-    left = compact_json(screened_json(hook, json.loads(text)))
+    data = json.loads(text)
+    fields = _screened_fields(hook, payload, data)
+    if isinstance(payload, ModelCalled) and fields.get("request") != data.get("request"):
+        del fields["request"]
+    left = compact_json(fields)
     return payload if left == text else cast("P", decode_payload(payload.type, payload.schema_version, left))
+
+
+def _screened_fields(hook: Callable[[Block], Block], model: BaseModel, data: dict[str, Any]) -> dict[str, Any]:
+    """Return what a hook leaves of the JSON form of a model, whose names and hashes it is not shown."""
+    fields = type(model).model_fields
+    return {
+        name: item
+        if name in _KEPT or _is_choice(fields[name].annotation)
+        else _screened(hook, getattr(model, name), item)
+        for name, item in data.items()
+    }
+
+
+def _screened(hook: Callable[[Block], Block], value: Any, data: Any) -> Any:
+    """Return what a hook leaves of the JSON form of a field's value: of a time, all of it."""
+    if isinstance(value, BaseModel):
+        return _screened_fields(hook, value, data)
+    if isinstance(value, tuple):
+        return [_screened(hook, each, item) for each, item in zip(value, data, strict=True)]
+    return data if isinstance(value, datetime) else screened_json(hook, data)
+
+
+def _is_choice(annotation: Any) -> bool:
+    """Return whether a field holds one of a few words of the library's own, or nothing."""
+    if get_origin(annotation) in {Union, UnionType}:
+        return all(part is NoneType or _is_choice(part) for part in get_args(annotation))
+    return get_origin(annotation) is Literal
 
 
 def screened_json(hook: Callable[[Block], Block], value: Any) -> Any:
@@ -63,5 +104,5 @@ def screened_json(hook: Callable[[Block], Block], value: Any) -> Any:
     if isinstance(value, list):
         return [screened_json(hook, item) for item in value]
     if isinstance(value, dict):
-        return {key: item if key in _KEPT else screened_json(hook, item) for key, item in value.items()}
+        return {key: screened_json(hook, item) for key, item in value.items()}
     return value

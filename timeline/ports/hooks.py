@@ -40,8 +40,8 @@ class Hooks:
             its secrets masked (`timeline.forgetting.mask_credentials`). Every other text that is stored is shown to it
             as a `Note`: titles, errors, labels and approvals of stages, entries of frameworks, summaries. Where it
             changes a system prompt, tools or an ephemeral text, which were sent as they are, the context is recorded by
-            hashes, as with ``record="hash"``. It is no coroutine. An error in it is raised, and nothing is stored: a
-            secret that it could not mask must not get in.
+            hashes, as with ``record="hash"``; a call whose request it changes, without the request. It is no coroutine.
+            An error in it is raised, and nothing is stored: a secret that it could not mask must not get in.
 
     Example:
         ```python
