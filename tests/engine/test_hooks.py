@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
+import anyio
 import anyio.lowlevel
 import pytest
 
@@ -41,6 +43,17 @@ async def test_a_veto_is_a_recorded_refusal_and_no_summary_is_asked(veto: object
     assert (failed.reason, failed.detail) == ("vetoed", detail)
     assert timeline.window.lease is None
     assert (await timeline.verify()).ok
+
+
+@pytest.mark.parametrize(("reason", "detail"), [("half \ud83d", "half \ufffd"), (ValueError("no disk"), "no disk")])
+async def test_the_reason_of_a_veto_is_stored_whatever_it_is(reason: Any, detail: str) -> None:
+    """A reason that no log can hold must not make the render fail."""
+    store = MemoryStore()
+    timeline = await opened(store, policy=POLICY, hooks=saying(Skip(reason)))
+    await timeline.append(*FINISHED)
+    assert [d.reason for d in (await timeline.render()).decisions] == ["vetoed"]
+    [failed] = await payloads_of(store, "compaction.failed")
+    assert failed.detail == detail
 
 
 async def test_after_a_veto_no_new_try_until_the_conversation_has_grown() -> None:
@@ -214,6 +227,96 @@ async def test_an_error_in_a_hook_is_recorded_and_not_fatal() -> None:
         ("on_after_compaction", "RuntimeError: no disk"),
     ]
     assert (await timeline.verify()).ok
+
+
+class _PanicError(BaseException):
+    """What a binding to another language raises, which derives from no `Exception`."""
+
+
+async def _cancels_itself() -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    await anyio.lowlevel.checkpoint()
+
+
+async def _awaits_what_was_cancelled() -> None:
+    other = asyncio.create_task(anyio.sleep_forever())
+    other.cancel()
+    await other
+
+
+async def _panics() -> None:
+    raise _PanicError
+
+
+@pytest.mark.parametrize("ends", [_cancels_itself, _awaits_what_was_cancelled, _panics])
+@pytest.mark.parametrize("name", ["on_before_compaction", "on_after_compaction", "on_session_start"])
+async def test_a_hook_that_ends_its_own_task_ends_no_compaction(ends: Any, name: str) -> None:
+    """Nobody else cancelled anything, so the render and what follows the hook go on."""
+
+    async def hook(_: dict[str, Any]) -> None:
+        await ends()
+
+    given: dict[str, Any] = {name: hook}
+
+    store = MemoryStore()
+    policy = POLICY.model_copy(update={"boundary": True})
+    timeline = await opened(store, policy=policy, summarizer=Scribe(), hooks=Hooks(**given))
+    await timeline.append(*FINISHED)
+    assert [d.kind for d in (await timeline.render()).decisions] == ["compacted"]
+    [failed] = await payloads_of(store, "hook.failed")
+    assert (failed.hook, failed.error.split(":")[0]) == (
+        name,
+        "_PanicError" if ends is _panics else "CancelledError",
+    )
+    assert len(await payloads_of(store, "compaction.boundary")) == 1
+
+
+async def _cut_off_by_asyncio(render: Any) -> None:
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(render(), 0.1)
+
+
+async def _cut_off_by_a_scope(render: Any) -> None:
+    with anyio.move_on_after(0.1) as scope:
+        await render()
+    assert scope.cancelled_caught
+
+
+@pytest.mark.parametrize("cut_off", [_cut_off_by_asyncio, _cut_off_by_a_scope])
+@pytest.mark.parametrize("name", ["on_before_compaction", "on_after_compaction"])
+async def test_a_cancellation_from_outside_reaches_a_hook_and_ends_the_render(cut_off: Any, name: str) -> None:
+    """It is the caller's, and leaves no lease behind."""
+    reached: list[str] = []
+
+    async def hook(_: dict[str, Any]) -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            reached.append(name)
+
+    given: dict[str, Any] = {name: hook}
+    store = MemoryStore()
+    timeline = await opened(store, policy=POLICY, summarizer=Scribe(), hooks=Hooks(**given))
+    await timeline.append(*FINISHED)
+    await cut_off(timeline.render)
+    assert reached == [name]
+    assert timeline.window.lease is None
+    assert await payloads_of(store, "hook.failed") == []
+
+
+async def test_a_signal_in_a_hook_ends_the_program() -> None:
+    """As one in a summarizer does."""
+
+    async def hook(_: dict[str, Any]) -> None:
+        raise SystemExit(3)
+
+    timeline = await opened(MemoryStore(), policy=POLICY, summarizer=Scribe(), hooks=Hooks(on_before_compaction=hook))
+    await timeline.append(*FINISHED)
+    with pytest.raises(SystemExit):
+        await timeline.render()
+    assert timeline.window.lease is None
 
 
 async def test_a_veto_without_async_is_no_veto_and_a_warning_says_so(caplog: pytest.LogCaptureFixture) -> None:

@@ -238,7 +238,7 @@ class _Compaction:
         hook = self.compactor.hooks.on_before_compaction
         answer = await call_hook(hook, BEFORE, {"before_tokens": plan.before_tokens}, self.log, self.pressure.at)
         if answer is Skip or isinstance(answer, Skip):
-            detail = answer.reason if isinstance(answer, Skip) else ""
+            detail = repair_text(str(answer.reason)) if isinstance(answer, Skip) else ""
             await self._set_back("vetoed", detail)
             raise CompactionRefused("vetoed", {"before_tokens": plan.before_tokens, "by": detail or BEFORE})
         if isinstance(answer, str):

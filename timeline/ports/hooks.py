@@ -34,8 +34,8 @@ class Hooks:
             without one.
         on_after_compaction: called with ``{before_tokens, after_tokens, compacted_tokens}``; its result is ignored.
         on_session_start: called next, when the conversation goes on from a summary, with ``{source, conversation,
-            summary, compaction_number, before_tokens, after_tokens}``; ``source`` is ``"compact"`` and ``summary`` a
-            path. Its result is ignored.
+            summary_path, compaction_number, before_tokens, after_tokens}``; ``source`` is ``"compact"``. Its result is
+            ignored.
         on_append: called with each block before it is counted and stored; returns the block to store, such as one with
             its secrets masked (`timeline.forgetting.mask_credentials`). Every other text that is stored is shown to it
             as a `Note`: titles, errors, labels and approvals of stages, entries of frameworks, summaries. Where it
