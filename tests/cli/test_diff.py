@@ -6,6 +6,7 @@ import pytest
 
 from tests.cli import sessions
 from timeline.cli.exits import Exit
+from timeline.wire import WIRES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,6 +78,14 @@ def test_a_conversation_without_renders_has_nothing_to_compare(run: Callable[...
     run("import", recording)
     run("diff", sessions.SESSION).fails(Exit.NOT_FOUND, "none yet", "rendering records one")
     assert "render ID --record" in run("diff", sessions.SESSION, "--list").out
+
+
+def test_each_wire_that_the_help_names_is_compared(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
+    """And no other: of some wires no provider gets the bytes."""
+    told = " ".join(run("diff", "--help").out.replace("│", " ").split())
+    named = told.split("request bytes of this format: ")[1].split(".")[0].split(", ")
+    for wire in WIRES:
+        assert (run("diff", simulated["id"], "--wire", wire).code == 0) == (wire in named), wire
 
 
 def test_an_unknown_wire_is_refused(run: Callable[..., Done], simulated: dict[str, Any]) -> None:

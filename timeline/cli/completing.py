@@ -87,5 +87,12 @@ def complete_wire(incomplete: str) -> list[str]:
     return _beginning(incomplete, WIRES)
 
 
+def complete_sent_wire(incomplete: str) -> list[str]:
+    """Return the wire formats that begin so and that a provider gets the bytes of."""
+    from timeline.wire import SENT
+
+    return _beginning(incomplete, SENT)
+
+
 def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]

@@ -9,9 +9,9 @@ from typing import Annotated, Final, TypeAlias
 
 import typer
 
-from timeline.cli.completing import complete_conversation, complete_policy, complete_wire
+from timeline.cli.completing import complete_conversation, complete_policy, complete_sent_wire, complete_wire
 from timeline.cli.exits import UsageProblem
-from timeline.wire import WIRES
+from timeline.wire import SENT, WIRES
 
 DEFAULT_DATABASE = "agent.db"
 
@@ -99,7 +99,10 @@ RequestBody: TypeAlias = Annotated[
 ComparedBytes: TypeAlias = Annotated[
     str,
     typer.Option(
-        "--wire", metavar="W", help=f"Compare the request bytes of this format: {_NAMES}.", autocompletion=complete_wire
+        "--wire",
+        metavar="W",
+        help=f"Compare the request bytes of this format: {', '.join(SENT)}.",
+        autocompletion=complete_sent_wire,
     ),
 ]
 
