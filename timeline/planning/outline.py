@@ -115,7 +115,7 @@ _WHEN: Final = {
 _DOES: Final = {
     "strip_chitchat": "short user messages that say nothing are omitted",
     "clear_tool_outputs": "all but the newest {protect:,} tokens and {keep_turns} turns, if that frees {minimum:,}",
-    "collapse_stages": "{which} approved stages give way to what each decided",
+    "collapse_stages": "{which} approved stages give way to a line that names them",
     "drop_oldest": "a notice stands for all but the newest {keep_last} messages",
 }
 _CUTS: Final = {
