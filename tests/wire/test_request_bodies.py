@@ -17,12 +17,12 @@ from openai import BadRequestError as OpenAIBadRequestError
 from openai import OpenAI
 
 from tests.wire.entries import contexts, hostile_entries, legal_entries
+from timeline.errors import InvalidArgument
+from timeline.wire.neutral import Entry, NeutralContext
 from timeline.wire.request import make_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from timeline.wire.neutral import NeutralContext
 
 _SENT: Final[list[bytes]] = []
 
@@ -146,3 +146,16 @@ def test_the_parameters_of_googles_sdk_are_sent_as_the_request_says(
 ) -> None:
     """In its own names, or in those of the REST API."""
     assert_sent(neutral, "gemini", config=config)
+
+
+@pytest.mark.parametrize(("options", "key"), [("http_options", "extra_body"), ("httpOptions", "extraBody")])
+def test_what_googles_sdk_merges_into_the_body_is_refused(options: str, key: str) -> None:
+    """It is sent, and the body that the request says does not have it."""
+    neutral = NeutralContext(entries=(Entry(path="p", type="user.prompt", role="user", text="Hi."),), policy="")
+    config: dict[str, Any] = {options: {key: {"labels": {"team": "a"}}}}
+    request = make_request(neutral, "gemini", model="m", parameters={}, conversation="c", context=None)
+    assert sent("gemini", {**request.arguments, "config": config}) != request.body
+    with pytest.raises(InvalidArgument, match=f"config.{options}.{key}"):
+        make_request(neutral, "gemini", model="m", parameters={"config": config}, conversation="c", context=None)
+    empty = {"config": {options: {key: None, "timeout": 60_000}}}
+    assert make_request(neutral, "gemini", model="m", parameters=empty, conversation="c", context=None).body

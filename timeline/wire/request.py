@@ -271,6 +271,7 @@ def _checked(wire: str, model: str, parameters: Mapping[str, Any]) -> dict[str, 
         _refuse_given(wire, {"tools"} & object_of(checked, TOOL_CONFIG).keys(), within=TOOL_CONFIG)
     if wire == "gemini":
         _refuse_rewritten(extra)
+        _refuse_merged(extra)
     if wire == "gemini" and (others := sorted(checked.keys() - {inner})):
         raise InvalidArgument(others[0], f"belongs into config={{…}}, as in the SDK: config={{{others[0]!r}: …}}")
     return checked
@@ -306,6 +307,23 @@ def _refuse_rewritten(config: Mapping[str, Any]) -> None:
                 "has references, constants or a type null, which the SDK rewrites; pass it as response_json_schema, "
                 "which is sent as it is",
             )
+
+
+def _refuse_merged(config: Mapping[str, Any]) -> None:
+    """Refuse keys that Google's SDK merges into the body by rules of its own, over what the context gives too.
+
+    Raises:
+        InvalidArgument: the options of HTTP have such keys.
+    """
+    for name in ("http_options", "httpOptions"):
+        options = config.get(name)
+        for inner in ("extra_body", "extraBody"):
+            if isinstance(options, dict) and options.get(inner):
+                raise InvalidArgument(
+                    f"config.{name}.{inner}",
+                    "is merged into the body by the SDK, so that the request would prove another body than the one "
+                    "that is sent; give it to the client, and record the request as by_framework()",
+                )
 
 
 def _refuse_given(wire: str, names: Any, *, within: str = "") -> None:
