@@ -187,8 +187,8 @@ class _Line:
 
         whole = counter.count(self.subject.text)
         wanted = whole if self.most_subject is None else min(whole, self.most_subject)
-        if counter.count(line(wanted)) <= most:
-            return line(wanted)
+        if counter.count(made := line(wanted)) <= most:
+            return made
         return line(min(wanted, max(_LEAST_SUBJECT, room_in(line, most, counter))))
 
 
@@ -279,10 +279,13 @@ def _together(files: Sequence[str]) -> str:
 
 
 def _asked(call: ToolCall, counter: TokenCounter) -> _Subject:
-    """Return the subject of a call; without one, its arguments by name, each in brief."""
+    """Return the subject of a call; without one, its arguments."""
     subject = _subject(call)
-    if subject.text:
-        return subject
+    return subject if subject.text else _described(call, counter)
+
+
+def _described(call: ToolCall, counter: TokenCounter) -> _Subject:
+    """Return the arguments of a call without a subject, each in brief."""
     if isinstance(call.arguments, str):
         return _Subject(one_line(call.arguments))
     return _Subject(one_line(_named(call.arguments, counter)))
@@ -301,8 +304,9 @@ def _hidden_arguments(call: ToolCall, tokens: int, most: int, counter: TokenCoun
     Where room is short, the small arguments are left out first, then, of a file that fits whole without it, the size;
     then the subject is shortened.
     """
-    subject = _asked(call, counter)
-    small = one_line(_named(_small_arguments(call, counter), counter)) if _subject(call).text else ""
+    own = _subject(call)
+    subject = own if own.text else _described(call, counter)
+    small = one_line(_named(_small_arguments(call, counter), counter)) if own.text else ""
     about, size, read = subject.text or "no arguments", f": {tokens} tokens", f", read {address}" if address else ""
 
     def said(text: str) -> str:
@@ -313,8 +317,11 @@ def _hidden_arguments(call: ToolCall, tokens: int, most: int, counter: TokenCoun
 
     choices = [f"{about} ({small}){size}{read}"] if small else []
     choices += [f"{about}{size}{read}", *([f"{about}{read}"] if subject.is_file else [])]
-    room = max(_LEAST_SUBJECT, room_in(lambda room: said(line(room)), most, counter))
-    return {HIDDEN_KEY: next((text for text in choices if counter.count(said(text)) <= most), line(room))}
+    for text in choices:
+        if counter.count(said(text)) <= most:
+            return {HIDDEN_KEY: text}
+    room = room_in(lambda room: said(line(room)), most, counter)
+    return {HIDDEN_KEY: line(max(_LEAST_SUBJECT, room))}
 
 
 def _small_arguments(call: ToolCall, counter: TokenCounter) -> dict[str, Any]:
