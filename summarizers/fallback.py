@@ -7,9 +7,9 @@ nothing else. A cancellation from outside still ends everything.
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -17,7 +17,8 @@ import anyio
 from timeline.errors import SummarizerFailed, described
 from timeline.events import WrittenBy
 from timeline.frozen import repair_text, shows
-from timeline.ports import SIGNALS, Summary, name_of, window_of
+from timeline.log.apart import Unanswered, run_apart
+from timeline.ports import Summary, name_of, window_of
 from timeline.usage import Usage, total_usage
 from timeline.wire.refusals import cause_of
 
@@ -192,48 +193,23 @@ async def _attempt(summarizer: Summarizer, request: SummaryRequest, seconds: flo
     Raises:
         BaseException: one of `SIGNALS`, as the summarizer raised it and in no group.
     """
-    ended: list[object] = []
-
-    async def attempt() -> None:
-        try:
-            ended.append(await summarizer.summarize(request))
-        except SummarizerFailed as failure:
-            ended.append(failure)
-        except anyio.get_cancelled_exc_class():
-            # Minus infinity: a scope around this task was cancelled, by the deadline or from outside. Anything else
-            # is a cancellation by the summarizer itself, which a task group would swallow silently.
-            if anyio.current_effective_deadline() == -math.inf:
-                raise
-            ended.append(_failed(summarizer, "it was cancelled from inside", "cancelled"))
-        except BaseException as error:  # noqa: BLE001 - an SDK's panics derive from BaseException, too
-            ended.append(_signal(error) or _failed(summarizer, described(error), cause_of(error), error))
-
-    with anyio.move_on_after(seconds) as deadline:
-        async with anyio.create_task_group() as group:
-            group.start_soon(attempt)
-    if not ended:
-        if deadline.cancelled_caught:
-            return _failed(summarizer, f"no answer within {round(seconds, 2):g} s", "timeout")
-        return _failed(summarizer, "it ended without an answer", "cancelled")
-    outcome = ended.pop()  # out of the list, which its own frames hold: the request would wait for the collector
-    if isinstance(outcome, SIGNALS):
-        raise outcome
-    return outcome
+    outcome = await run_apart(partial(summarizer.summarize, request), seconds)
+    if not isinstance(outcome, Unanswered):
+        return outcome
+    error = outcome.error
+    if outcome.is_late:
+        return _failed(summarizer, f"no answer within {round(seconds, 2):g} s", "timeout")
+    if isinstance(error, SummarizerFailed):
+        return error
+    if isinstance(error, anyio.get_cancelled_exc_class()):
+        return _failed(summarizer, "it was cancelled from inside", "cancelled")
+    return _failed(summarizer, described(error), cause_of(error), error)
 
 
 def _failed(summarizer: Summarizer, problem: str, cause: Cause, error: BaseException | None = None) -> SummarizerFailed:
     failure = SummarizerFailed([f"{name_of(summarizer)}: {problem}"], cause=cause)
     failure.__cause__ = error
     return failure
-
-
-def _signal(error: BaseException) -> BaseException | None:
-    """Return the program-ending exception: the error itself, or the first in its group. None for a failure."""
-    if isinstance(error, SIGNALS):
-        return error
-    if isinstance(error, BaseExceptionGroup):
-        return next((found for inner in error.exceptions if (found := _signal(inner)) is not None), None)
-    return None
 
 
 def _absurd(text: str, request: SummaryRequest) -> _Failure | None:

@@ -66,7 +66,8 @@ PICTURE = {
 BESIDE_THE_CORE = {
     "store": "blocks content databases digest errors events facts frozen home log.collector log.off_loop ports queries",
     "summarizers": (
-        "blocks digest errors events facts.plans frozen policy.limits ports tokens usage wire.refusals wire.usage"
+        "blocks digest errors events facts.plans frozen log.apart policy.limits ports tokens usage wire.refusals "
+        "wire.usage"
     ),
 }
 """What of `timeline` the two other packages may import."""

@@ -7,17 +7,14 @@ keep-ratio (003).
 from __future__ import annotations
 
 import logging
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
-
-import anyio
 
 from timeline.checks import awaitable
 from timeline.errors import described
 from timeline.events.addresses import listed_addresses
 from timeline.events.other_payloads import CompactionBoundary, HookFailed
-from timeline.ports import SIGNALS
+from timeline.log.apart import Unanswered, run_apart
 from timeline.projection.reports import TakenDecision
 
 if TYPE_CHECKING:
@@ -45,41 +42,13 @@ async def call_hook(hook: Hook | None, name: str, facts: Mapping[str, Any], log:
     """
     if hook is None:
         return None
-    answer, error = await _asked(hook, dict(facts))
-    if error is not None:
-        failed = HookFailed(hook=name, error=described(error))
-        _LOGGER.warning("conversation %s: the hook %s failed: %s", log.fold.conversation, name, failed.error)
-        await log.commit([failed], at=at)
-    return answer
-
-
-async def _asked(hook: Hook, facts: dict[str, Any]) -> tuple[object, BaseException | None]:
-    """Await a hook in a task of its own; return its answer, and what it raised as a value.
-
-    So a hook that cancels its task, or awaits a task that was cancelled, ends itself and not the render around it: the
-    same holds for a summarizer (ADR 0028). A cancellation from outside ends both.
-
-    Raises:
-        BaseException: one of `SIGNALS`, also in a group.
-    """
-    ended: list[tuple[object, BaseException | None]] = []
-
-    async def ask() -> None:
-        try:
-            ended.append((await awaitable(hook(facts)), None))
-        except BaseException as error:
-            cancelled = isinstance(error, anyio.get_cancelled_exc_class())
-            if cancelled and anyio.current_effective_deadline() == -math.inf:  # a scope around this task was cancelled
-                raise
-            ended.append((None, error))
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(ask)
-    answer, error = ended.pop() if ended else (None, None)
-    grouped = isinstance(error, BaseExceptionGroup) and error.subgroup(SIGNALS) is not None
-    if error is not None and (grouped or isinstance(error, SIGNALS)):
-        raise error
-    return answer, error
+    answer = await run_apart(lambda: awaitable(hook(dict(facts))))
+    if not isinstance(answer, Unanswered):
+        return answer
+    failed = HookFailed(hook=name, error=described(answer.error))
+    _LOGGER.warning("conversation %s: the hook %s failed: %s", log.fold.conversation, name, failed.error)
+    await log.commit([failed], at=at)
+    return None
 
 
 @dataclass(frozen=True, slots=True)

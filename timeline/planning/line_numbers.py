@@ -19,7 +19,7 @@ _NUMBER: Final = r"( {0,12}[1-9]\d{0,6}(?=[\t→])|0{1,6}[1-9]\d{0,6}(?=\| ))(\t
 Not before a colon: data is written so, and whether a blank behind it is the tool's or the text's cannot be seen.
 """
 _LINES: Final = re.compile(rf"^(?:{_NUMBER})?(.*)$", re.MULTILINE)
-"""Every line of a text in one search: a match for each line of its own took three times as long."""
+"""Every line of a text in one search: of numbered lines, a match for each took half as long again."""
 _LIKE_A_NUMBER: Final = re.compile(r"\s*\d+\s*[\t→|]")
 """A text that might be taken for one behind a number, although no tool here would have printed it so."""
 _TWO: Final = re.compile(rf"^{_NUMBER}.*\n{_NUMBER}", re.MULTILINE)
