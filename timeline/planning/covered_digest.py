@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 _HIT_PATH: Final = re.compile(r"^((?:\.{0,2}/)?[\w.@+-]+(?:/[\w.@+-]+)+)(?=[:\s]|$)", re.MULTILINE)
 _MOST_HIT_PATHS: Final = 2
-_TIMELINE_PATH: Final = re.compile(r"(?<![\w.:/-])(?:ar|bl|fi|su|tc):[\w%-]+(?:\.[\w%~-]+)+")
+_STEMS: Final = ("ar:", "bl:", "fi:", "su:", "tc:")
+_TIMELINE_PATH: Final = re.compile(rf"(?<![\w.:/-])(?:{'|'.join(_STEMS)})[\w%-]+(?:\.[\w%~-]+)+")
 """A path of this library, which a search of the memory finds: anywhere in a line, or in JSON."""
 _MOST_MEMORY_PATHS: Final = 10
 _LONGEST_REPLACEMENT: Final = 60
@@ -115,10 +116,21 @@ def _command(fact: Fact) -> Command:
 
 def _search(fact: Fact, texts: dict[str, str]) -> Search:
     text = texts.get(fact.path, "")
-    memory = tuple(dict.fromkeys(_TIMELINE_PATH.findall(text)))
+    # The pattern is tried at each character, and few results have a path of ours at all.
+    memory = tuple(dict.fromkeys(_TIMELINE_PATH.findall(text))) if any(stem in text for stem in _STEMS) else ()
     hits = int(fact.detail) if fact.detail else len(memory) or None
-    paths = (*tuple(dict.fromkeys(_HIT_PATH.findall(text)))[:_MOST_HIT_PATHS], *memory[:_MOST_MEMORY_PATHS])
+    paths = (*_first_paths(text), *memory[:_MOST_MEMORY_PATHS])
     return Search(query=fact.subject, tool=fact.tool, path=fact.path, hits=hits, hit_paths=paths)
+
+
+def _first_paths(text: str) -> tuple[str, ...]:
+    """Return the files that the first hits name, each once; the other lines are not looked at."""
+    found: dict[str, None] = {}
+    for hit in _HIT_PATH.finditer(text):
+        found[hit[1]] = None
+        if len(found) == _MOST_HIT_PATHS:
+            break
+    return tuple(found)
 
 
 def _problems(facts: Sequence[Fact]) -> Iterator[Problem]:
