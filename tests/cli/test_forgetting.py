@@ -179,6 +179,28 @@ def test_erase_is_a_dry_run_and_refuses_while_forks_share_the_past(run: Callable
     assert run("erase", "cards", "--yes").code == 0
 
 
+def test_erase_names_the_conversations_that_begin_with_a_summary_of_what_goes(
+    run: Callable[..., Done], db: Path
+) -> None:
+    """Dry run and erasure name them, those that were begun from these too, until their summaries are redacted."""
+
+    async def hand_over() -> list[str]:
+        async with await open_store(db) as store:
+            timeline = await Timeline.open(store, "cards")
+            await timeline.append(UserPrompt(text=f"Never print {PLAIN}."))
+            fresh = await timeline.hand_over()
+            return [fresh.id, (await fresh.hand_over()).id]
+
+    begun = asyncio.run(hand_over())
+    for more in ((), ("--yes",), ("--yes",)):
+        left = run("erase", "cards", *more, "--json").json["left"]["handed_over"]
+        assert all(f"`timeline redact {id_} @3`" in left for id_ in begun)
+    for id_ in begun:
+        assert run("redact", id_, "@3", "--yes").code == Exit.OK
+    assert "handed_over" not in run("erase", "cards", "--yes", "--json").json["left"]
+    assert PLAIN.encode() not in db.read_bytes()
+
+
 def test_what_cannot_be_redacted_is_said_in_a_line(run: Callable[..., Done], planted: Path, tmp_path: Path) -> None:
     """Missing places, unknown ones, a file that is something else, a choice that there is not."""
     run("redact", "cards").fails(Exit.USAGE, "redact ID")

@@ -15,6 +15,7 @@ from timeline.cli.output import note, say, write
 from timeline.databases import IsDatabase, read_text
 from timeline.errors import ForksRemain
 from timeline.forgetting import find_subject
+from timeline.forgetting.handed_over import handed_over_from
 from timeline.forgetting.redacting import redact_several
 from timeline.ports import ErasureReport, ForksOnErase
 from timeline.projection.explain import counted
@@ -132,10 +133,10 @@ async def erase(id_: str, db: str, *, forks: str, reason: str, yes: bool, as_jso
     if yes:
         async with changing(db) as store:
             with output.working("erasing"):
-                report = await store.erase(id_, forks=choice, reason=reason)
+                report = await _with_summaries(store, await store.erase(id_, forks=choice, reason=reason))
     else:
         async with reading(db) as store:
-            report = await _would_erase(store, id_, choice)
+            report = await _with_summaries(store, await _would_erase(store, id_, choice))
     _print(report, db, "erase", yes=yes, as_json=as_json)
 
 
@@ -155,6 +156,17 @@ async def _would_erase(store: EventStore, id_: str, forks: ForksOnErase) -> Eras
     if own and forks == "copy":
         left["forks"] = f"keep what they shared as their own, and name what they were forked from: {', '.join(own)}"
     return ErasureReport(tuple(family), dict(reached), left=left)
+
+
+async def _with_summaries(store: EventStore, report: ErasureReport) -> ErasureReport:
+    """Return the report, with the conversations that stay and begin with a summary of one that goes."""
+    summaries = await handed_over_from(store, dict.fromkeys(report.conversations, 1))
+    left = [at for at in summaries if at.conversation not in report.conversations]
+    if not left:
+        return report
+    cure = " and ".join(f"`timeline redact {at.conversation} {at.bare}`" for at in left)
+    why = f"conversations that it was handed over to stay, and begin with a summary of it: {cure}, or erase them too"
+    return replace(report, left={**report.left, "handed_over": why})
 
 
 def _print(report: ErasureReport, db: str, command: str, *, yes: bool, as_json: bool) -> None:
