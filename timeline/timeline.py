@@ -903,7 +903,8 @@ class Timeline(TimelineView):
             now: time of the decisions and of the record.
             record: ``"full"`` (or True) records the context so that it can be rebuilt byte for byte; ``"hash"`` keeps
                 only hashes of prompt, tools and tail. False is a dry run: it appends nothing, calls no hook and
-                returns the same bytes. ``"overlapped"`` records in full, but where nothing was decided the context
+                returns the same bytes. Where it compacts it asks the summarizer, whose answer is kept for the render
+                that follows. ``"overlapped"`` records in full, but where nothing was decided the context
                 comes at once, and is recorded while the model is called: `record`, and the next render, wait for that,
                 and raise its error.
 

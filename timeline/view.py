@@ -95,6 +95,8 @@ class TimelineView:
     ) -> RenderedContext:
         """Dry run of a render: return the context that the model would have seen here. See `Timeline.render`.
 
+        Where it compacts it asks the summarizer. A context that was sent is in `Timeline.call`, which asks nobody.
+
         Raises:
             ContextOverflow: the context is above the limit and cannot be made smaller.
             BudgetImpossible: system prompt, tools and reserves leave no room at all.

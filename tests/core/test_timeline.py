@@ -277,7 +277,7 @@ async def test_a_dry_run_knows_the_paths_that_it_gave_out_itself() -> None:
 async def test_a_dry_run_appends_nothing_and_gives_the_same_bytes() -> None:
     """``record=False`` takes the very same decisions, a compaction included, and forgets them."""
     store = MemoryStore()
-    timeline = await opened(store, policy=POLICY, summarizer=Scribe(answers=["same", "same"]))
+    timeline = await opened(store, policy=POLICY, summarizer=Scribe())
     await timeline.append(*turn(1_500), *turn(1_500), *turn(400, asked=300))
     log = await log_of(store)
     dry = await timeline.render(system=SYSTEM, tools=TOOLS, record=False)

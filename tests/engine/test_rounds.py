@@ -110,11 +110,12 @@ async def test_the_original_task_survives_a_new_process_and_a_fork(tmp_path: Pat
 
 async def test_a_dry_run_asks_for_the_same() -> None:
     """What is not recorded is decided in the same way."""
-    scribe = Scribe()
-    timeline = await opened(MemoryStore(), policy=policies.keep_last(max_tokens=20_000), summarizer=scribe)
+    scribe, store, policy = Scribe(), MemoryStore(), policies.keep_last(max_tokens=20_000)
+    timeline = await opened(store, policy=policy, summarizer=scribe)
     await timeline.append(prompt(text=TASK), *(block for _ in range(20) for block in turn(480)))
     await timeline.render(record=False)
-    await timeline.render()
+    again = await opened(store, policy=policy, summarizer=scribe)  # it does not have what the dry run was answered
+    await again.render()
     dry, recorded = scribe.asked
     assert dry == recorded
     assert dry.original_task == TASK

@@ -25,8 +25,9 @@ _DRY_RUN_LOGGER: Final = logging.getLogger("timeline.dry_run")
 class Compactor:
     """A policy and everything that carries it out.
 
-    ``chain`` makes the summarizer when the first compaction needs it, since its imports take time. ``logger`` gets a
-    line for each compaction and each failure; ``clock`` measures how long compactions take.
+    ``chain`` makes the summarizer when the first compaction needs it, since its imports take time; ``dry_chain`` makes
+    that of dry runs, None where both are the same. ``logger`` gets a line for each compaction and each failure;
+    ``clock`` measures how long compactions take.
     """
 
     policy: Policy
@@ -36,6 +37,7 @@ class Compactor:
     observer: Observer = field(default_factory=Observer)
     clock: Clock = field(default_factory=SystemClock)
     logger: logging.Logger = _LOGGER
+    dry_chain: Callable[[], Summarizer] | None = None
 
     @property
     def summarizer(self) -> Summarizer:
@@ -48,4 +50,5 @@ class Compactor:
 
     def dry_run(self) -> Compactor:
         """Return a compactor for dry runs: no hooks, no observer, and a logger of its own, ``timeline.dry_run``."""
-        return replace(self, hooks=Hooks(), observer=Observer(), logger=_DRY_RUN_LOGGER)
+        chain = self.dry_chain or self.chain
+        return replace(self, chain=chain, hooks=Hooks(), observer=Observer(), logger=_DRY_RUN_LOGGER)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
+from timeline.engine.asked_ahead import AskedAhead
 from timeline.engine.compactor import Compactor
 from timeline.engine.screening import P, screened_block, screened_json, screened_payload, screened_text
 from timeline.errors import InvalidPolicy
@@ -91,16 +92,18 @@ class Equipment:
     def compactor(self, policy: Policy) -> Compactor:
         """Return the compactor for a policy."""
         counter = self.counter or get_counter(policy.counter)
-        return Compactor(policy, counter, cache(partial(self._chain, policy)), self.hooks, self.observer, self.clock)
+        own = None if self.summarizer is None else AskedAhead(self.observer.asking(self.summarizer))
+        chain = cache(partial(self._chain, policy, None if own is None else own.by_renders))
+        dry = chain if own is None else cache(partial(self._chain, policy, own.by_dry_runs))
+        return Compactor(policy, counter, chain, self.hooks, self.observer, self.clock, dry_chain=dry)
 
-    def _chain(self, policy: Policy) -> Summarizer:
+    def _chain(self, policy: Policy, own: Summarizer | None) -> Summarizer:
         """Chain the extractive summarizer, which always answers, behind the application's, if the policy says so."""
         from timeline import summarizers  # noqa: PLC0415 - the lazy re-export: the core does not import the package
 
         extractive = summarizers.ExtractiveSummarizer()
         asked: tuple[Summarizer, ...] = (extractive,)
-        if self.summarizer is not None:
-            own = self.observer.asking(self.summarizer)
+        if own is not None:
             asked = (own, extractive) if policy.on_failure == "fallback" else (own,)
         return summarizers.FallbackSummarizer(
             *asked, seconds=self.summary_timeout, edit=partial(_unheaded, policy.form)

@@ -1,0 +1,92 @@
+"""Keep what the application's summarizer answered a dry run: the render that follows asks the same, and takes it.
+
+A dry run returns the bytes of the render that it shows. A model answers otherwise each time it is asked, and is paid
+each time. So its newest answers are kept: for the next dry runs of the same log, and for the render that commits one.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from timeline.ports import Summary, name_of, window_of
+
+if TYPE_CHECKING:
+    from timeline.ports import Summarizer, SummaryRequest
+
+_MOST: Final = 4
+"""Answers that are kept: about the history and about the beginning of a turn, each asked once more where it invents
+names."""
+
+
+class _Answer(NamedTuple):
+    """A request of a dry run, without the context to ask in, and the answer."""
+
+    request: SummaryRequest
+    summary: Summary
+
+
+class AskedAhead:
+    """A summarizer, as dry runs ask it and as renders do that are recorded.
+
+    Args:
+        summarizer: the application's.
+
+    Attributes:
+        by_dry_runs: keeps its answers, and asks nothing for which it has one.
+        by_renders: takes a kept answer once. So whoever undoes a compaction and compacts again gets another summary.
+    """
+
+    def __init__(self, summarizer: Summarizer) -> None:
+        kept: deque[_Answer] = deque(maxlen=_MOST)
+        self.by_dry_runs: Summarizer = _ByDryRuns(summarizer, kept)
+        self.by_renders: Summarizer = _ByRenders(summarizer, kept)
+
+
+class _Asking:
+    """A summarizer with the answers that are kept."""
+
+    def __init__(self, summarizer: Summarizer, kept: deque[_Answer]) -> None:
+        self._summarizer, self._kept = summarizer, kept
+
+    @property
+    def name(self) -> str:
+        """The summarizer's name."""
+        return name_of(self._summarizer)
+
+    @property
+    def window_tokens(self) -> int | None:
+        """The summarizer's window."""
+        return window_of(self._summarizer)
+
+    def _known(self, request: SummaryRequest) -> _Answer | None:
+        asked = _comparable(request)
+        return next((answer for answer in self._kept if answer.request == asked), None)
+
+
+class _ByDryRuns(_Asking):
+    async def summarize(self, request: SummaryRequest) -> Summary:
+        """Return the kept answer, or ask, and keep it."""
+        if (known := self._known(request)) is not None:
+            return known.summary
+        summary = await self._summarizer.summarize(request)
+        if isinstance(summary, Summary):  # no type checker sees an application's summarizer
+            self._kept.append(_Answer(_comparable(request), summary))
+        return summary
+
+
+class _ByRenders(_Asking):
+    async def summarize(self, request: SummaryRequest) -> Summary:
+        """Take the kept answer, or ask; what dry runs asked about a log that has changed is forgotten then."""
+        if (known := self._known(request)) is None:
+            for other in [answer for answer in self._kept if answer.request.kind == request.kind]:
+                self._kept.remove(other)
+            return await self._summarizer.summarize(request)
+        self._kept.remove(known)
+        return known.summary
+
+
+def _comparable(request: SummaryRequest) -> SummaryRequest:
+    """Return a request without the context to ask in, which changes nothing of what is asked."""
+    return replace(request, warm=None)
