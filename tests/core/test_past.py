@@ -73,6 +73,28 @@ async def test_a_recorded_context_is_rendered_again_from_its_version() -> None:
     assert (await past.render(now=AT)).fingerprint == getattr(rendered.payload, "fingerprint", None)
 
 
+async def test_a_past_that_is_compacted_sends_the_bytes_that_the_render_then_sent() -> None:
+    """Its summary gets the path that is free in that past: what came later took none of it."""
+    timeline = await opened(MemoryStore(), policy=POLICY)
+    await timeline.append(*turn(1_200), *turn(1_200), *turn(400, asked=300), *turn(500))
+    before = timeline.version
+    sent = await timeline.render(now=AT)
+    assert [taken.kind for taken in sent.decisions] == ["compacted"]
+    context = await (await timeline.at(before)).render(now=AT)
+    assert (context.neutral.entries[0].path, context.fingerprint) == (sent.neutral.entries[0].path, sent.fingerprint)
+
+
+async def test_the_summarizer_of_a_past_is_told_no_task_that_was_given_later() -> None:
+    """A conversation that began without a prompt had none yet."""
+    scribe = Scribe()
+    timeline = await opened(MemoryStore(), policy=POLICY, summarizer=scribe)
+    await timeline.append(*(answer(600, response_id=f"r{number}") for number in range(8)))
+    before = timeline.version
+    await timeline.append(prompt(text="Never touch the invoices."))
+    await (await timeline.at(before)).render(now=AT)
+    assert [request.original_task for request in scribe.asked] == [None]
+
+
 async def test_a_past_that_does_not_fit_says_so() -> None:
     """As a render would have."""
     timeline = await opened(MemoryStore(), policy=small_policy(max_tokens=1_000, hiding=None))

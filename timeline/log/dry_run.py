@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from timeline.blocks import UserPrompt
+from timeline.errors import HistoryUnavailable
 from timeline.events import CompactionCompleted, appended_block
 from timeline.facts.of_items import WindowFacts
 from timeline.facts.record import record_of
@@ -112,27 +113,46 @@ class FoldedLog:
 
 
 class DryRunLog(FoldedLog):
-    """A log that goes on from a stored one without writing to it: for ``record=False``, and for the past."""
+    """A log that goes on from a stored one without writing to it: for ``record=False``, and for the past.
+
+    Nothing that was appended behind the fold that it begins with is in view.
+    """
 
     def __init__(self, store: EventStore, fold: Fold, now: datetime) -> None:
         super().__init__(fold, now)
         self._store = store
+        self._begun = fold.version
 
     def _leaving(self, payload: Payload) -> None:
         """Keep nothing: the store has the facts. To take them costs more than the rest of a compaction."""
 
     async def paths_taken(self, stems: Collection[str]) -> set[str]:
         """Return the paths in use that begin with one of the stems."""
-        return await super().paths_taken(stems) | await self._store.paths_taken(self._fold.conversation, stems)
+        return await super().paths_taken(stems) | await self._taken_by_then(stems)
+
+    async def _taken_by_then(self, stems: Collection[str]) -> set[str]:
+        """Return the stored paths in use; where this log began in the past, none that was given out later."""
+        conversation = self._fold.conversation
+        taken = await self._store.paths_taken(conversation, stems)
+        if not taken or (await self._store.info(conversation)).version <= self._begun:
+            return taken
+        return {path for path in taken if await self._version_of(path) <= self._begun}
+
+    async def _version_of(self, path: str) -> int:
+        try:
+            found = await self._store.find(self._fold.conversation, path)
+        except HistoryUnavailable as gone:  # what was scavenged keeps its path
+            return gone.version
+        return self._begun if found is None else found.version
 
     async def first_prompt(self) -> str | None:
         """Return the text of the conversation's first prompt."""
-        return await first_prompt(self._store, self._fold.conversation)
+        return await first_prompt(self._store, self._fold.conversation, self._begun)
 
     async def fact_record(self, covers: Covers) -> FactRecord:
         """Return the record that the store has: a dry run appends decisions, which make no facts."""
-        return await record_within(self._store, self._fold.conversation, covers)
+        return await record_within(self._store, self._fold.conversation, covers, until=self._begun)
 
     async def asked(self, covers: Covers) -> FactRecord:
         """Return the record of what the store's prompts ask for."""
-        return await asked_of(self._store, self._fold.conversation, covers)
+        return await asked_of(self._store, self._fold.conversation, covers, until=self._begun)

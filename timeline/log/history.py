@@ -58,8 +58,10 @@ async def load_fold(store: EventStore, conversation: str) -> Fold:
     return fold
 
 
-async def first_prompt(store: EventStore, conversation: str) -> str | None:
+async def first_prompt(store: EventStore, conversation: str, until: int | None = None) -> str | None:
     """Return the text of a log's first prompt, covered or not: the original task, for summaries (001, [keep_last]).
+
+    ``until`` is the last version in view; all of them unless given.
 
     A prompt that never happened for the agent is none.
 
@@ -67,21 +69,21 @@ async def first_prompt(store: EventStore, conversation: str) -> str | None:
     Where it was scavenged there is none: a later prompt is not the task, and the summaries say what that was.
     """
     disowned: set[int] | None = None
-    async for event in store.read(conversation, types=["block.appended"], page=_BEGINNING):
+    async for event in store.read(conversation, until=until, types=["block.appended"], page=_BEGINNING):
         block = appended_block(event.payload)
         if type(block) is UserPrompt and block.text.strip():
             if disowned is None:
-                disowned = await disowned_versions(store, conversation)
+                disowned = await disowned_versions(store, conversation, until)
             if event.version in disowned:
                 continue
             return block.text if await _is_whole(store, conversation, event.version) else None
     return None
 
 
-async def disowned_versions(store: EventStore, conversation: str) -> set[int]:
+async def disowned_versions(store: EventStore, conversation: str, until: int | None = None) -> set[int]:
     """Return the versions of the blocks that never happened for the agent: its framework rejected or left them."""
     versions: set[int] = set()
-    async for event in store.read(conversation, types=["blocks.hidden", "blocks.revealed"]):
+    async for event in store.read(conversation, until=until, types=["blocks.hidden", "blocks.revealed"]):
         if isinstance(event.payload, BlocksHidden) and event.payload.reason in DISOWNED:
             versions.update(block.version for block in event.payload.blocks)
         elif isinstance(event.payload, BlocksRevealed):
@@ -90,19 +92,19 @@ async def disowned_versions(store: EventStore, conversation: str) -> set[int]:
 
 
 async def record_within(
-    store: EventStore, conversation: str, covers: Covers, *, most: int = MOST_ENTRIES
+    store: EventStore, conversation: str, covers: Covers, *, most: int = MOST_ENTRIES, until: int | None = None
 ) -> FactRecord:
     """Return the record of what was done and named in these versions; what never happened for the agent is not in it.
 
-    It is shown in a summary, which the model reads.
+    It is shown in a summary, which the model reads. ``until`` is the last version in view; all of them unless given.
     """
-    covers = covers.without(await disowned_versions(store, conversation))
+    covers = covers.without(await disowned_versions(store, conversation, until))
     return await store.fact_record(conversation, covers=covers, most=most)
 
 
-async def asked_of(store: EventStore, conversation: str, covers: Covers) -> FactRecord:
+async def asked_of(store: EventStore, conversation: str, covers: Covers, *, until: int | None = None) -> FactRecord:
     """Return the record of what the prompts of these versions ask for: a part of `record_within`."""
-    covers = covers.without(await disowned_versions(store, conversation))
+    covers = covers.without(await disowned_versions(store, conversation, until))
     found = [fact async for fact in store.facts(conversation=conversation, kind="request") if fact.version in covers]
     return record_of(
         Fact(fact.kind, fact.subject, fact.path, fact.version, fact.at, detail=fact.detail) for fact in found
