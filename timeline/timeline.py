@@ -31,7 +31,7 @@ from timeline.engine.conversation import Conversation, ConversationView
 from timeline.engine.due_decisions import take_due_decisions
 from timeline.engine.equipment import Equipment, policy_in_force
 from timeline.engine.hiding import CompactionProgress, hide_by_step
-from timeline.engine.policy_steps import run_steps
+from timeline.engine.policy_steps import compact_now
 from timeline.engine.pressure import Pressure
 from timeline.engine.recording import record_context, record_late, record_overflow
 from timeline.engine.renderer import prepared
@@ -57,7 +57,7 @@ from timeline.log.dry_run import DryRunLog
 from timeline.log.history import compactions_in_force, fold_past, versions_to_revert
 from timeline.log.stored import StoredLog, begin_free
 from timeline.log.uncancelled import until_the_end
-from timeline.planning.account import FixedPart, account_of, has_room
+from timeline.planning.account import FixedPart
 from timeline.planning.manual import HideMode, hide, pin, reveal, unpin
 from timeline.planning.tail import tail_from
 from timeline.policy.model import Hiding, Policy
@@ -1115,13 +1115,7 @@ class Timeline(TimelineView):
         checks.text("instructions", instructions)
         await self._conversation.catch_up()
         pressure = self._pressure(FixedPart(reserved=self._reserved), now)
-        empty = account_of((), pressure.fixed, self.policy)
-        if self.policy.automatic and not has_room(empty):
-            raise BudgetImpossible(empty.facts())
-        done = await run_steps(replace(pressure, reason="forced", instructions=instructions, wait=wait))
-        if not done.done:
-            done.raise_failure()
-        return done.taken
+        return await compact_now(replace(pressure, instructions=instructions, wait=wait))
 
     async def undo_compaction(
         self, version: int | None = None, *, cascade: bool = False, now: datetime | None = None

@@ -9,6 +9,7 @@ import pytest
 
 from tests.abridged import read_numbered
 from tests.inspector.asking import Answer, ask, segment
+from tests.scenes import small_policy, turn
 from timeline import Timeline
 from timeline.inspector import inspector
 from timeline.inspector.asked import DECISIONS
@@ -131,6 +132,61 @@ async def test_a_dry_run_is_refused_as_the_decision_is(deciding: Any, app: Any, 
         assert answers[0].json == answers[1].json, wish
         assert answers[0].status in {404, 409}, wish
     assert (await decide(app, sent.id, decision="pin", block="@2", dry_run=True)).status == 403
+
+
+async def _both(app: Any, id_: str, **wish: object) -> list[Any]:
+    """Return the answers of a dry run and of its decision, without what says which is which."""
+    tried = (await decide(app, id_, None, **wish, dry_run=True)).json
+    done = (await decide(app, id_, None, **wish)).json
+    return [{key: value for key, value in one.items() if key not in {"dry_run", "version"}} for one in (tried, done)]
+
+
+@pytest.mark.parametrize("decision", ["compact", "pin", "hide", "undo", "fork"])
+async def test_a_dry_run_counts_as_the_policy_in_force_counts(deciding: Any, store: EventStore, decision: str) -> None:
+    """Also where blocks were stored under another counter: before and behind it are in one unit."""
+    timeline = await Timeline.open(store, "c", policy=small_policy(max_tokens=4_000))
+    await timeline.append(*turn(600), *turn(600), *turn(600), *turn(600))
+    await timeline.compact()
+    await timeline.append(*turn(600), *turn(600))
+    await timeline.use_policy(small_policy(max_tokens=4_000, counter="o200k_base"))
+    about = {"block": f"@{timeline.version - 2}"} if decision in {"pin", "hide"} else {}
+    tried, done = await _both(deciding, "c", decision=decision, **about)
+    assert tried == done
+    assert done["decision"] == decision
+
+
+@pytest.mark.parametrize("reserve", [1_000, 8_000])
+async def test_a_dry_run_of_a_compaction_keeps_room_for_the_answer(
+    deciding: Any, store: EventStore, reserve: int
+) -> None:
+    """As the compaction does: less is kept verbatim, and where the policy's reserves leave no room both refuse."""
+    policy = small_policy(max_tokens=4_000, output_reserve=reserve)
+    timeline = await Timeline.open(store, "c", policy=policy)
+    await timeline.append(*turn(500), *turn(500), *turn(500), *turn(500), *turn(500))
+    tried, done = await _both(deciding, "c", decision="compact")
+    assert tried == done
+    assert done.get("type", "") == ("budget-impossible" if reserve > policy.max_tokens else "")
+
+
+async def test_a_dry_run_of_a_fork_refuses_an_id_that_is_not_free(deciding: Any, store: EventStore) -> None:
+    """Whether a conversation has it or had it before it was erased."""
+    for id_ in ("c", "taken", "erased"):
+        await (await Timeline.open(store, id_)).append({"type": "user.prompt", "text": "Hello."})
+    await store.erase("erased")
+    for id_ in ("c", "taken", "erased"):
+        tried, done = await _both(deciding, "c", decision="fork", new_id=id_)
+        assert tried == done
+        assert done["type"] in {"version-conflict", "conversation-erased"}
+
+
+async def test_a_dry_run_of_a_fork_before_a_redaction_knows_of_it(deciding: Any, store: EventStore) -> None:
+    """The fork shows a tombstone from its beginning."""
+    timeline = await Timeline.open(store, "c")
+    await timeline.append(*turn(200), *turn(200))
+    shared = timeline.version
+    await timeline.redact(f"@{shared}", "a secret")
+    tried, done = await _both(deciding, "c", decision="fork", at=shared)
+    assert tried == done
 
 
 async def test_an_abridged_result_can_be_shown_whole_and_be_hidden() -> None:

@@ -14,6 +14,7 @@ from timeline.engine.compaction import compact
 from timeline.engine.hiding import CompactionProgress, hide_by_step
 from timeline.engine.pressure import set_back
 from timeline.errors import (
+    BudgetImpossible,
     CompactionError,
     CompactionInProgress,
     CompactionRefused,
@@ -21,6 +22,7 @@ from timeline.errors import (
     SummarizerFailed,
 )
 from timeline.events import FORCED
+from timeline.planning.account import FixedPart, account_of, has_room
 from timeline.planning.collapse_stages import stage_data
 from timeline.planning.costs import scaled, visible_tokens
 from timeline.planning.plans import Refusal
@@ -75,6 +77,24 @@ async def run_steps(pressure: Pressure) -> StepsOutcome:
     without steps, when a compaction is forced, summarises as the cut-point design does [cut_point].
     """
     return await _Run(StepsOutcome(pressure), CompactionProgress(pressure)).run()
+
+
+async def compact_now(pressure: Pressure) -> list[TakenDecision]:
+    """Compact a log whatever its size, by what its policy reserves alone; return the decisions.
+
+    Raises:
+        CompactionError: the last step that ran did nothing.
+        BudgetImpossible: the policy's reserves leave no room for a summary.
+    """
+    policy = pressure.policy
+    fixed = FixedPart(reserved=policy.output_reserve + policy.safety_buffer)
+    empty = account_of((), fixed, policy)
+    if policy.automatic and not has_room(empty):
+        raise BudgetImpossible(empty.facts())
+    done = await run_steps(replace(pressure, fixed=fixed, reason="forced"))
+    if not done.done:
+        done.raise_failure()
+    return done.taken
 
 
 @dataclass(slots=True)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from timeline.audit.before_call import version_before_call
-from timeline.engine.equipment import Equipment
-from timeline.engine.policy_steps import run_steps
+from timeline.audit.redacting import Erasures
+from timeline.engine.conversation import ConversationView
+from timeline.engine.equipment import Equipment, policy_in_force
+from timeline.engine.policy_steps import compact_now
 from timeline.engine.pressure import Pressure
-from timeline.errors import BlockNotFound, BlockProtected, InvalidArgument
+from timeline.errors import BlockNotFound, BlockProtected, ConversationNotFound, InvalidArgument, VersionConflict
 from timeline.log.blocks_by_name import find_block
 from timeline.log.dry_run import DryRunLog
 from timeline.log.history import (
@@ -23,10 +25,11 @@ from timeline.log.stored import free_id
 from timeline.planning.account import FixedPart
 from timeline.planning.manual import REVEALED_FROM, check_may_hide, hide, pin, reveal, unpin
 from timeline.policy.model import Hiding
-from timeline.ports import SystemClock
+from timeline.ports import Expected, SystemClock
 
 if TYPE_CHECKING:
     from timeline.events import Payload
+    from timeline.fold.fold import Fold
     from timeline.fold.window import Item, Window
     from timeline.inspector.asked import AskedDecision, Decision
     from timeline.inspector.reader import Reader
@@ -59,11 +62,24 @@ async def rehearse(store: EventStore, handle: Timeline, asked: AskedDecision) ->
         case "undo":
             in_force = await compactions_in_force(store, handle.id)
             versions = versions_to_revert(handle.id, in_force, asked.version, cascade=asked.cascade)
-            return Tried(handle.id, (await fold_near(store, handle.id, without=versions)).window, versions)
+            fold = await fold_near(store, handle.id, without=versions)
+            return Tried(handle.id, _tried(store, fold, handle.policy).window, versions)
         case "compact":
             return Tried(handle.id, await _compacted(store, handle, asked), [])
         case _:
             return Tried(handle.id, await _about_block(store, handle, asked), [])
+
+
+def _tried(store: EventStore, fold: Fold, policy: Policy) -> ConversationView:
+    """Return a conversation to try a decision on: it counts as one that is opened under the policy, and stores nothing.
+
+    Args:
+        store: holds the conversation.
+        fold: goes on by itself.
+        policy: in force.
+    """
+    clock = SystemClock()
+    return ConversationView(store, DryRunLog(store, fold, clock.now()), clock, Equipment(), policy)
 
 
 async def _forked(store: EventStore, handle: Timeline, asked: AskedDecision) -> Tried:
@@ -75,40 +91,53 @@ async def _forked(store: EventStore, handle: Timeline, asked: AskedDecision) -> 
     at = handle.version if at is None else at
     await check_version(store, handle.id, at)
     fold = await fold_past(store, handle.id, at)
-    return Tried(asked.new_id or await free_id(store, f"{handle.id}.fork-{at}"), fold.window, [], at)
+    branch = _tried(store, fold, await policy_in_force(store, fold.window) or handle.policy)
+    await branch.log.commit((await Erasures.of(store, [handle.id])).still_shown(handle.id, at), at=None)
+    if asked.new_id is not None:
+        await _check_free(store, asked.new_id)
+    return Tried(asked.new_id or await free_id(store, f"{handle.id}.fork-{at}"), branch.window, [], at)
+
+
+async def _check_free(store: EventStore, new_id: str) -> None:
+    """Check that no conversation has an id.
+
+    Raises:
+        ConversationErased: one had it.
+        VersionConflict: one has it.
+    """
+    try:
+        info = await store.info(new_id)
+    except ConversationNotFound:
+        return
+    raise VersionConflict(new_id, Expected.NO_STREAM, info.version)
 
 
 async def _compacted(store: EventStore, handle: Timeline, asked: AskedDecision) -> Window:
-    now = SystemClock().now()
-    fold = await load_fold(store, handle.id)
-    log = DryRunLog(store, fold, now)
-    compactor = Equipment().compactor(handle.policy).dry_run().at(fold)
-    pressure = Pressure(compactor, log, FixedPart(), now, now, reason="forced", instructions=asked.instructions)
-    done = await run_steps(pressure)
-    if done.failure is not None and not done.done:
-        raise done.failure
-    return log.fold.window
+    trial = _tried(store, await load_fold(store, handle.id), handle.policy)
+    compactor, now = trial.compactor.dry_run().at(trial.log.fold), trial.clock.now()
+    await compact_now(Pressure(compactor, trial.log, FixedPart(), now, now, instructions=asked.instructions))
+    return trial.window
 
 
 async def _about_block(store: EventStore, handle: Timeline, asked: AskedDecision) -> Window:
     if asked.block is None:
         raise InvalidArgument("block", f"name the block to {asked.decision}, by its path or address")
     version = (await find_block(store, handle.id, asked.block)).event.version
-    fold = await load_fold(store, handle.id)
-    item = next((item for item in fold.window.items if item.version == version), None)
+    trial = _tried(store, await load_fold(store, handle.id), handle.policy)
+    item = next((item for item in trial.window.items if item.version == version), None)
     if item is None:
         problem = "a summary covers it, so that it is not shown; undo its compaction first"
         raise BlockProtected(asked.block, problem)
-    log = DryRunLog(store, fold, SystemClock().now())
-    await log.commit([_planned(fold.window, item, asked, handle.policy)], at=None)
-    return log.fold.window
+    await trial.log.commit([_planned(trial, item, asked)], at=None)
+    return trial.window
 
 
-def _planned(window: Window, item: Item, asked: AskedDecision, policy: Policy) -> Payload:
+def _planned(trial: ConversationView, item: Item, asked: AskedDecision) -> Payload:
+    window = trial.window
     match asked.decision:
         case "hide":
-            counter, most = Equipment().compactor(policy).counter, (policy.hiding or Hiding()).replacement_tokens
-            return hide(window, item, mode=asked.mode, text=asked.text, most=most, counter=counter)
+            most = (trial.policy.hiding or Hiding()).replacement_tokens
+            return hide(window, item, mode=asked.mode, text=asked.text, most=most, counter=trial.counter)
         case "reveal":
             return reveal(window, item)
         case "pin":
