@@ -99,6 +99,18 @@ def test_after_a_scavenge_every_command_says_what_is_missing(
     assert (refused.code, "scavenged" in refused.err) == (Exit.USAGE, True)
 
 
+def test_a_dry_run_speaks_of_no_smaller_file_where_nothing_goes(
+    run: Callable[..., Done], simulated: dict[str, Any]
+) -> None:
+    """The run with --yes rewrites no file then, and says so in the same figures."""
+    for setting in ("keep", "window", "window"):  # the second run with window finds nothing left
+        run("retention", simulated["id"], setting)
+        dry, told = run("scavenge", "--json").json, run("scavenge").out
+        done = run("scavenge", "--yes", "--json").json
+        assert {**dry, "dry_run": False} == done
+        assert ("the file would go from" in told) == bool(done["events"])
+
+
 def test_a_budget_is_for_the_run_with_yes(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
     """It ends early, says so, and the next run goes on."""
     del simulated

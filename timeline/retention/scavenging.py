@@ -133,10 +133,12 @@ async def rehearse(
     now = (clock or SystemClock()).now()
     reasons = {id_: await stays(store, id_, now) for id_ in await _ids(store, conversations)}
     played = await store.rehearse([id_ for id_, reason in reasons.items() if not reason])
-    found = (_found(id_, reason, played.removals.get(id_, Removal())) for id_, reason in reasons.items())
-    return ScavengeReport(
-        True, tuple(found), played.values, played.value_size, before=played.before, after=played.after
-    )
+    found = tuple(_found(id_, reason, played.removals.get(id_, Removal())) for id_, reason in reasons.items())
+    goes = played.values or any(of_one.events for of_one in found)
+    # A run that was killed may have left bytes of what it removed: the next one rewrites the file even so.
+    rewritten = goes or played.after < played.before
+    before, after = (played.before, played.after) if rewritten else (0, 0)
+    return ScavengeReport(True, found, played.values, played.value_size, before, after)
 
 
 async def freeable(store: EventStore, now: datetime, *, idle: timedelta | None = None) -> int:
