@@ -179,6 +179,47 @@ def test_erase_is_a_dry_run_and_refuses_while_forks_share_the_past(run: Callable
     assert run("erase", "cards", "--yes").code == 0
 
 
+def test_a_dry_run_names_the_texts_that_stay_since_other_conversations_name_them(
+    run: Callable[..., Done], planted: Path
+) -> None:
+    """It counts only those that go."""
+    asyncio.run(_name_a_call_in(planted, "a", "b"))
+    words = ("redact", "a", "@2", "--text", PLAIN, "--json")
+    dry, done = run(*words).json, run(*words, "--yes").json
+    assert "other conversations name them" in dry["left"]["values"]
+    assert (dry["left"], dry["reached"].get("values")) == (done["left"], done["reached"].get("values"))
+
+
+@pytest.mark.usefixtures("planted")
+@pytest.mark.parametrize("choice", ["refuse", "erase", "copy"])
+def test_a_dry_run_of_an_erasure_is_refused_as_the_erasure_is(run: Callable[..., Done], choice: str) -> None:
+    """Under a legal hold on it or on a fork that would go; what is erased already may be erased once more."""
+    assert run("retention", "cards.late", "--hold").code == 0
+    for id_ in ("cards.late", "cards", "cards.late"):
+        dry = run("erase", id_, "--forks", choice)
+        done = run("erase", id_, "--forks", choice, "--yes")
+        assert (dry.code, dry.err) == (done.code, done.err), id_
+    run("retention", "cards.late", "--no-hold")
+    for _ in range(2):
+        dry = run("erase", "cards.late", "--forks", choice, "--json")
+        done = run("erase", "cards.late", "--forks", choice, "--yes", "--json")
+        assert (dry.code, dry.json["conversations"], dry.json["left"]) == (
+            done.code,
+            done.json["conversations"],
+            done.json["left"],
+        )
+
+
+@pytest.mark.usefixtures("planted")
+def test_a_dry_run_of_an_erasure_counts_the_summaries_that_go(run: Callable[..., Done]) -> None:
+    """As the erasure does: of a fork only its own."""
+    for id_ in ("cards.early", "cards.late", "cards"):
+        dry, done = run("erase", id_, "--json").json, run("erase", id_, "--yes", "--json").json
+        for place in ("conversations", "payloads", "summaries"):
+            assert dry["reached"].get(place) == done["reached"].get(place), (id_, place)
+    assert done["reached"]["summaries"]
+
+
 def test_erase_names_the_conversations_that_begin_with_a_summary_of_what_goes(
     run: Callable[..., Done], db: Path
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
@@ -13,8 +12,8 @@ from timeline.cli.database import changing, db_option, reading
 from timeline.cli.exits import Exit, UsageProblem, exit_code, one_line
 from timeline.cli.output import note, say, write
 from timeline.databases import IsDatabase, read_text
-from timeline.errors import ForksRemain
 from timeline.forgetting import find_subject
+from timeline.forgetting.erasing import would_erase
 from timeline.forgetting.handed_over import handed_over_from
 from timeline.forgetting.redacting import redact_several
 from timeline.ports import ErasureReport, ForksOnErase
@@ -136,26 +135,8 @@ async def erase(id_: str, db: str, *, forks: str, reason: str, yes: bool, as_jso
                 report = await _with_summaries(store, await store.erase(id_, forks=choice, reason=reason))
     else:
         async with reading(db) as store:
-            report = await _with_summaries(store, await _would_erase(store, id_, choice))
+            report = await _with_summaries(store, await would_erase(store, id_, choice))
     _print(report, db, "erase", yes=yes, as_json=as_json)
-
-
-async def _would_erase(store: EventStore, id_: str, forks: ForksOnErase) -> ErasureReport:
-    own = await store.forks(id_)
-    if own and forks == "refuse":
-        raise ForksRemain(id_, list(own))
-    family = [id_]
-    if forks == "erase":
-        for one in family:
-            family += await store.forks(one)
-    reached: Counter[str] = Counter(conversations=len(family))
-    for one in family:
-        info = await store.info(one)
-        reached["payloads"] += info.version - info.base
-    left = {"ids": f"stay in the list of those that are never given again: {', '.join(family)}"}
-    if own and forks == "copy":
-        left["forks"] = f"keep what they shared as their own, and name what they were forked from: {', '.join(own)}"
-    return ErasureReport(tuple(family), dict(reached), left=left)
 
 
 async def _with_summaries(store: EventStore, report: ErasureReport) -> ErasureReport:

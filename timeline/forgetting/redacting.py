@@ -39,6 +39,7 @@ from timeline.events import (
 from timeline.events.addresses import parse_address
 from timeline.fold.window import TOMBSTONE
 from timeline.forgetting.handed_over import handed_over_from
+from timeline.forgetting.named_texts import named_by_others, texts_of
 from timeline.forgetting.quotes import Quotes
 from timeline.forgetting.rewriting import Rewriter, recalled
 from timeline.forgetting.snapshots import base_anew, snapshot_anew
@@ -130,7 +131,7 @@ async def redact(
     named = [places] if isinstance(places, str) else list(places)
     if dry_run:
         plan = await _planned(store, conversation, named, reason, text)
-        return await _with_summaries(store, [plan.written({"values": len(plan.replaced)})])
+        return await _rehearsed(store, [plan.written({})])
     return await _scrubbed(store, [await _written(store, conversation, named, reason, text, now, clock)])
 
 
@@ -163,18 +164,16 @@ async def redact_several(
     checks.written("reason", reason)
     checks.written("text", text)
     written: list[_Written] = []
-    texts: set[str] = set()
     for conversation, named in places.items():
         try:
             if dry_run:
                 plan = await _planned(store, conversation, named, reason, text)
-                written.append(plan.written({"values": len(plan.replaced.keys() - texts)}))
-                texts |= plan.replaced.keys()
+                written.append(plan.written({}))
             else:
                 written.append(await _written(store, conversation, named, reason, text))
         except _OF_ONE as refusal:
             on_refusal(refusal)
-    return await _with_summaries(store, written) if dry_run else await _scrubbed(store, written)
+    return await (_rehearsed if dry_run else _scrubbed)(store, written)
 
 
 async def _planned(store: EventStore, conversation: str, places: Sequence[str], reason: str, text: str) -> _Plan:
@@ -390,11 +389,7 @@ class _Plan:
 
     async def _values_of(self, conversation: str, quotes: Quotes) -> dict[str, str]:
         """Return the new hash of each stored text that a conversation names and that quotes what goes, by its own."""
-        named: set[str] = set()
-        async for event in self.store.read(conversation, types=["context.rendered"]):
-            if isinstance(event.payload, ContextRendered):
-                context = event.payload
-                named |= {hash_ for hash_ in (context.system, context.tools, context.ephemeral) if hash_ is not None}
+        named = {hash_ async for hash_ in texts_of(self.store, conversation)}
         held = await self.store.values(named)
         for hash_, old in held.items():
             new = quotes.out_of_value(old)
@@ -508,6 +503,23 @@ async def _with_summaries(store: EventStore, written: Sequence[_Written]) -> Era
     return report
 
 
+async def _rehearsed(store: EventStore, written: Sequence[_Written]) -> ErasureReport:
+    """Return the report of what redactions would write, with the stored texts that would go, and those that stay."""
+    report = await _with_summaries(store, written)
+    replaced = {hash_ for one in written for hash_ in one.replaced}
+    held = await named_by_others(store, replaced, report.conversations)
+    reached, left = {**report.reached}, {**report.left}
+    if replaced - held:
+        reached["values"] = len(replaced - held)
+    if held:
+        left["values"] = _stay(held)
+    return replace(report, reached=reached, left=left)
+
+
+def _stay(texts: Collection[str]) -> str:
+    return f"{len(texts)} stored texts stay, since other conversations name them; redact them there too"
+
+
 async def _scrubbed(store: EventStore, written: Sequence[_Written]) -> ErasureReport:
     """Rewrite the store's files without what was overwritten; return the report, which says whether that was possible.
 
@@ -515,8 +527,7 @@ async def _scrubbed(store: EventStore, written: Sequence[_Written]) -> ErasureRe
     """
     report = await _with_summaries(store, written)
     if held := await store.values({hash_ for one in written for hash_ in one.replaced}):
-        why = f"{len(held)} stored texts stay, since other conversations name them; redact them there too"
-        report = replace(report, left={**report.left, "values": why})
+        report = replace(report, left={**report.left, "values": _stay(held)})
     try:
         await store.shrink()
     except StoreError as refusal:  # whatever it is, the words are gone from the log

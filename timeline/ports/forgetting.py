@@ -58,7 +58,8 @@ class ErasureReport:
         conversations: the conversations that were written, erased ones included.
         reached: number of things that were erased or written anew, by place: ``payloads``, ``titles``, ``summaries``
             (with their digests), ``replacements``, ``contexts``, ``calls``, ``entries`` (of frameworks, and errors),
-            ``snapshots``, ``values``, ``facts`` and ``conversations``. A place at which nothing was is left out.
+            ``snapshots``, ``values``, ``facts`` and ``conversations``. A place at which nothing was is left out. A dry
+            run counts no ``snapshots`` and ``facts``, which are made from the log, and no ``values`` of an erasure.
         rewritten: each event that was written anew, as ``conversation@version``.
         left: by place why something was not reached, beyond what no call reaches.
         physical: whether the bytes are gone from the store's files too: free pages, the search index, the log beside a

@@ -1,0 +1,55 @@
+"""Say what an erasure would do, by what the store can be asked: nothing is written."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from timeline.errors import ConversationErased, ForksRemain, UnderLegalHold
+from timeline.ports import ErasureReport
+from timeline.retention.setting import kept
+
+if TYPE_CHECKING:
+    from timeline.ports import EventStore, ForksOnErase
+
+
+async def would_erase(store: EventStore, conversation: str, forks: ForksOnErase) -> ErasureReport:
+    """Return what `EventStore.erase` would report of a conversation; what it would refuse is refused.
+
+    Rows that are made from the log (snapshots, facts), and texts that no other conversation names, are not counted.
+
+    Args:
+        store: holds the conversation.
+        conversation: its id.
+        forks: what would become of its forks.
+
+    Raises:
+        ConversationNotFound, ForksRemain, UnderLegalHold: as for `EventStore.erase`.
+    """
+    try:
+        own = await store.forks(conversation)
+    except ConversationErased:  # once more, from the files
+        return ErasureReport((conversation,), {}, left=_left([conversation], []))
+    if own and forks == "refuse":
+        raise ForksRemain(conversation, list(own))
+    erased = [conversation]
+    if forks == "erase":
+        for one in erased:
+            erased += await store.forks(one)
+    for one in erased:
+        if (await kept(store, one)).legal_hold:
+            raise UnderLegalHold(one)
+    reached: Counter[str] = Counter(conversations=len(erased))
+    for one in erased:
+        info = await store.info(one)
+        reached["payloads"] += info.version - info.base
+        async for _ in store.read(one, after=info.base, types=["compaction.completed"]):
+            reached["summaries"] += 1
+    return ErasureReport(tuple(erased), dict(reached), left=_left(erased, list(own) if forks == "copy" else []))
+
+
+def _left(erased: list[str], copied: list[str]) -> dict[str, str]:
+    left = {"ids": f"stay in the list of those that are never given again: {', '.join(erased)}"}
+    if copied:
+        left["forks"] = f"keep what they shared as their own, and name what they were forked from: {', '.join(copied)}"
+    return left
