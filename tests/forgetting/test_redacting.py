@@ -20,6 +20,7 @@ from timeline.events.other_payloads import FrameworkEntry
 from timeline.forgetting import find_subject, redact
 from timeline.portable import export_log, import_copy
 from timeline.retention import scavenge
+from timeline.usage import Usage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -538,6 +539,33 @@ async def test_summaries_of_what_was_scavenged_are_named_and_lose_the_words(stor
     report = await timeline.redact(asked.path, WHY, text=PLAIN)
     assert "summaries" not in report.left
     assert left_in(await everything_of(store)) == 0
+
+
+async def test_a_system_prompt_whose_contexts_were_scavenged_is_found_and_goes(store: EventStore) -> None:
+    """The snapshot that was kept names it beside the provider's counts, so that its text was kept, too."""
+    timeline = await Timeline.open(store, "cards", policy=policies.balanced(max_tokens=4_000))
+    for number in range(12):
+        await timeline.append(UserPrompt(text=f"Write card {number}. " * 120))
+        system = f"Never print {PLAIN}." if number < 6 else "Be brief."
+        context = await timeline.render(system=system)
+        await timeline.record_model_call(Usage(input_tokens=context.account.total), model="claude-opus-5")
+    await timeline.set_retention("window")
+    assert (await scavenge(store)).events
+    contexts = [event.payload async for event in store.read("cards", types=["context.rendered"])]
+    [found] = [place async for place in find_subject(store, PLAIN)]
+    assert found.kind == "value"
+    assert found.place.removeprefix("value:") not in str(contexts), "no event names it any more"
+    for dry_run in (True, False):
+        report = await redact(store, "cards", found.place, WHY, text=PLAIN, dry_run=dry_run)
+        assert report.reached["values"] == 1
+        assert not report.left
+    assert await store.values([found.place.removeprefix("value:")]) == {}
+    assert [place async for place in find_subject(store, PLAIN)] == []
+    assert left_in(await everything_of(store)) == 0
+    await timeline.redact(f"@{timeline.version}", WHY, text="tokens")
+    reopened = await Timeline.open(store, "cards")
+    assert reopened.policy.hash() == policies.balanced(max_tokens=4_000).hash(), "a policy's text is no text of theirs"
+    assert (await reopened.verify()).ok
 
 
 async def test_a_conversation_that_was_handed_over_to_is_named_until_its_summary_is_redacted(store: EventStore) -> None:

@@ -207,7 +207,9 @@ async def scavenged_recording(source: Path, folder: Path) -> tuple[int, int, int
             assert report.ok or not was_sound, report.problems
         assert (await rehearse(store)).events == 0
     after = file.stat().st_size
-    assert abs((before - after) - (rehearsed.before - rehearsed.after)) <= TOLERANCE
+    # Where nothing goes the file is not rewritten; it may have grown by the facts that the looks made.
+    goes = rehearsed.events or rehearsed.values
+    assert not goes or abs((before - after) - (rehearsed.before - rehearsed.after)) <= TOLERANCE
     return before, after, rehearsed.before - rehearsed.after
 
 

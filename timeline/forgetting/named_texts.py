@@ -1,25 +1,53 @@
-"""Find the stored texts that recorded contexts name: system prompts, tools and tails."""
+"""Find the stored texts that a conversation names: system prompts, tools and tails of its recorded contexts.
+
+Where contexts were scavenged, the snapshots that were kept still name their prompts and tools, by which the provider's
+counts are compared; so their texts are still in the store.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 from timeline.events import ContextRendered
+from timeline.frozen import compact_json
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection
+    from collections.abc import Collection
 
-    from timeline.ports import EventStore
+    from timeline.events import Payload
+    from timeline.ports import ConversationInfo, EventStore
+
+_HASHES: Final = re.compile("(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
+"""Matches what may be the hash of a text; the store knows which is."""
 
 
-async def texts_of(store: EventStore, conversation: str, *, after: int = 0) -> AsyncIterator[str]:
-    """Yield the hashes of the texts that a conversation's contexts behind a version name."""
-    async for event in store.read(conversation, after=after, types=["context.rendered"]):
-        context = event.payload
-        if isinstance(context, ContextRendered):
-            for hash_ in (context.system, context.tools, context.ephemeral):
-                if hash_ is not None:
-                    yield hash_
+def texts_named(payload: Payload) -> set[str]:
+    """Return the hashes of the texts that a recorded context names; none for another event."""
+    if not isinstance(payload, ContextRendered):
+        return set()
+    return {hash_ for hash_ in (payload.system, payload.tools, payload.ephemeral) if hash_ is not None}
+
+
+async def texts_of(store: EventStore, info: ConversationInfo, *, after: int = 0) -> set[str]:
+    """Return the hashes of the texts that the contexts of a conversation name, or named, behind a version."""
+    found: set[str] = set()
+    async for event in store.read(info.id, after=after, types=["context.rendered"]):
+        found |= texts_named(event.payload)
+    return found | await texts_left(store, info, after=after)
+
+
+async def texts_left(store: EventStore, info: ConversationInfo, *, after: int = 0) -> set[str]:
+    """Return the hashes of prompts and tools that the snapshots name which a scavenge kept, behind a version."""
+    found: set[str] = set()
+    until: int | None = None
+    while info.first_version > 1 and (base := await store.load_base(info.id, until)) is not None:
+        if base.snapshot is None or base.snapshot.version <= after:
+            break
+        # Other parts of the state name the policy, whose text is the library's own.
+        found.update(_HASHES.findall(compact_json(base.snapshot.state.get("reported"))))
+        until = base.snapshot.version - 1
+    return found
 
 
 async def named_by_others(store: EventStore, texts: Collection[str], conversations: Collection[str]) -> set[str]:
@@ -29,5 +57,5 @@ async def named_by_others(store: EventStore, texts: Collection[str], conversatio
     for info in others:
         if not left:
             break
-        left.difference_update([hash_ async for hash_ in texts_of(store, info.id, after=info.base)])
+        left -= await texts_of(store, info, after=info.base)
     return set(texts) - left

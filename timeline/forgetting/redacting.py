@@ -327,7 +327,7 @@ class _Plan:
             v for v, owner in self.owners.items() if v not in done and await owner_of(self.store, info, v) == owner
         }
         visible = {v: self.reason for v in self.wanted.blocks if v in shown}
-        values = await self._values_of(info.id, quotes)
+        values = await self._values_of(info, quotes)
         gone = {v: self.reason for v in self.wanted.scavenged if v in shown}
         targets = visible | await recalled(self.store, info.id, self.wanted.blocks, visible)
         without = await reverted_versions(self.store, info.id)
@@ -366,7 +366,7 @@ class _Plan:
         payloads = known | rewriter.payloads
         self.shared[info.id], self.checksums[info.id] = payloads, rewriter.checksums
         new = targets | gone
-        if not new and rewriter.payloads:  # words of events that hold no block, or of a summary, which stays
+        if not new and (rewriter.payloads or values):  # words of what holds no block, or of a summary, which stays
             new = {0: self.reason}
         self.targets[info.id] = new
         opened = next((p for v, p in rewriter.payloads.items() if isinstance(p, ConversationOpened)), None)
@@ -387,10 +387,9 @@ class _Plan:
         parent = "" if info.parent is None or not info.base else info.parent.conversation
         return {v: payload for v, payload in self.shared.get(parent, {}).items() if v <= info.base}
 
-    async def _values_of(self, conversation: str, quotes: Quotes) -> dict[str, str]:
+    async def _values_of(self, info: ConversationInfo, quotes: Quotes) -> dict[str, str]:
         """Return the new hash of each stored text that a conversation names and that quotes what goes, by its own."""
-        named = {hash_ async for hash_ in texts_of(self.store, conversation)}
-        held = await self.store.values(named)
+        held = await self.store.values(await texts_of(self.store, info))
         for hash_, old in held.items():
             new = quotes.out_of_value(old)
             if new == old and hash_ in self.wanted.values:

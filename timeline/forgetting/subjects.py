@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from timeline import checks
 from timeline.errors import InvalidArgument
-from timeline.events import BlocksHidden, CompactionCompleted, ContextRendered, ConversationOpened, appended_block
+from timeline.events import BlocksHidden, CompactionCompleted, ConversationOpened, appended_block
 from timeline.events.addresses import SIGN
 from timeline.events.encoding import encode_payload
+from timeline.forgetting.named_texts import texts_left, texts_named
 from timeline.forgetting.quotes import folded, strings_and_keys, words_of, written
 from timeline.forgetting.redacting import VALUE
 from timeline.forgetting.rewriting import fixed_words
@@ -111,26 +112,20 @@ async def _said_in(
     named: dict[str, set[str]] = {}
     for conversation in wanted:
         async for event in own_events(store, conversation):
-            _note_hashes(event, named)
+            named.setdefault(conversation, set()).update(texts_named(event.payload))
             for place in _places(event, text):
                 yield place
     among = set(wanted)
     # Only of removed events does a fact say what no event says. The facts of all others are not even made, which would
     # take longer than to read the log.
-    scavenged = {info.id async for info in infos if info.first_version > 1 and info.id in among}
+    scavenged = {info.id: info async for info in infos if info.first_version > 1 and info.id in among}
     async for place in _facts(store, scavenged, text):
         yield place
+    for id_, info in scavenged.items():
+        named.setdefault(id_, set()).update(await texts_left(store, info, after=info.base))
     for conversation, hashes in named.items():
         async for place in _values(store, conversation, sorted(hashes), text):
             yield place
-
-
-def _note_hashes(event: Event, named: dict[str, set[str]]) -> None:
-    """Note the stored texts that a recorded context names."""
-    if isinstance(event.payload, ContextRendered):
-        context = event.payload
-        hashes = {hash_ for hash_ in (context.system, context.tools, context.ephemeral) if hash_ is not None}
-        named.setdefault(event.conversation, set()).update(hashes)
 
 
 async def _infos(store: EventStore, conversations: Sequence[str]) -> AsyncIterator[ConversationInfo]:
