@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from tests.scenes import COUNTER, Scribe, answer, call, opened, payloads_of, prompt, result, turn
-from timeline import open_store, policies
+from timeline import compact_messages, open_store, policies
 from timeline.blocks import AssistantCompletion, UserPrompt
 from timeline.errors import CompactionRefused
 from timeline.ports import Hooks
@@ -106,6 +106,28 @@ async def test_the_original_task_survives_a_new_process_and_a_fork(tmp_path: Pat
             await each.append(prompt(text="And now something else"), *work(7))
             await each.compact()
         assert [asked.original_task for asked in scribe.asked] == [TASK, TASK]
+
+
+async def test_a_task_of_several_parts_reaches_every_summary_whole() -> None:
+    """A client's own words come first in the message, and the task behind them; a log and a list say the same."""
+    rules, picture = (
+        "The rules of the project.",
+        {"type": "image", "source": {"type": "url", "url": "https://a.b/c.png"}},
+    )
+    parts = [{"type": "text", "text": rules}, picture, {"type": "text", "text": TASK}]
+    message = {"role": "user", "content": parts}
+    scribe, store = Scribe(), MemoryStore()
+    timeline = await opened(store, policy=POLICY, summarizer=scribe)
+    await timeline.append_messages([message])
+    await timeline.append(*work(1))
+    await timeline.compact()
+    await timeline.append(prompt(text="And now something else"), *work(2))
+    await timeline.compact()
+    assert [asked.original_task for asked in scribe.asked] == [f"{rules}\n\n{TASK}"] * 2
+    assert scribe.asked[0].task == f"{rules}\n\n{TASK}"
+    said = [{"role": role, "content": "word " * 900} for _ in range(12) for role in ("assistant", "user")]
+    await compact_messages([message, *said], policies.keep_last(max_tokens=20_000), summarizer=scribe)
+    assert scribe.asked[2].original_task == f"{rules}\n\n{TASK}"
 
 
 async def test_a_dry_run_asks_for_the_same() -> None:

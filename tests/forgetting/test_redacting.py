@@ -11,6 +11,7 @@ from tests.depth import at_night
 from tests.forgetting.planted import LEAK, PLAIN, SECRETS, UNICODE, left_in, places_left, plant
 from tests.portable.test_portable import copies
 from tests.postgres import new_schema
+from tests.scenes import Scribe
 from timeline import Timeline, open_store, policies
 from timeline.blocks import AssistantCompletion, ToolCall, ToolResult, UserPrompt
 from timeline.errors import BlockNotFound, CallUnavailable, ContextUnavailable, InvalidArgument, UnderLegalHold
@@ -57,6 +58,20 @@ async def everything_of(store: EventStore) -> bytes:
     said += [encode_payload(event.payload) async for event in store.read_all()]
     said += [str(fact) async for fact in store.facts()] + [str(digest) async for digest in store.digests()]
     return "".join(said).encode()
+
+
+async def test_a_summary_that_was_told_the_task_goes_with_it_whichever_prompt_it_is(store: EventStore) -> None:
+    """The first prompt may be blank; the task is the next one, also where it lies behind what the summary covers."""
+    policy = policies.cut_point(max_tokens=4_000, counter="chars4", keep_recent_tokens=400)
+    timeline = await Timeline.open(store, "c", policy=policy, summarizer=Scribe(answers=["They want a yellow boat."]))
+    await timeline.append(UserPrompt(text=" "), *(AssistantCompletion(text="word " * 900) for _ in range(3)))
+    [task] = await timeline.append(UserPrompt(text="Build a boat, and paint it like the sun."))
+    await timeline.compact()
+    summary = next(item for item in timeline.window.items if item.is_summary)
+    assert "yellow boat" in summary.block.text
+    await timeline.redact(task.path, WHY)
+    assert "yellow boat" not in (await timeline.read(summary.block.path)).text
+    assert (await timeline.verify()).ok
 
 
 async def test_no_byte_is_left_in_the_file_its_log_or_its_search_index(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.scenes import COUNTER, answer, apply, call, exchange, fold_of, planned, prompt, result, turn, window_of
 from timeline import policies
-from timeline.blocks import AssistantCompletion, CustomBlock, Reasoning, SystemMessage, UserPrompt
+from timeline.blocks import CONTINUES_KEY, AssistantCompletion, CustomBlock, Reasoning, SystemMessage, UserPrompt
 from timeline.events import REPEATED, BlocksHidden, Replacement
 from timeline.planning.account import FixedPart
 from timeline.planning.hide import NOTICE, NOTICE_KEY
@@ -54,6 +54,15 @@ def test_a_request_names_no_prompt_behind_its_range() -> None:
     assert history(window_of(answer(1_200), answer(1_200), prompt(text="later"), answer(20))).task is None
     asked = history(window_of(prompt(text="first"), answer(1_200), answer(1_200), prompt(text="later"), answer(20)))
     assert asked.task == "first"
+
+
+def test_the_task_is_all_parts_of_the_newest_message() -> None:
+    """What a client says behind the words of the user is not the task alone; an older message is no part of it."""
+    part = prompt(text="a reminder", meta={CONTINUES_KEY: True}, turn_id="t2")
+    asked = history(
+        window_of(*turn(1_200), prompt(text="Build it.", turn_id="t2"), part, answer(1_200), *turn(), answer(20))
+    )
+    assert asked.task == "Build it.\n\na reminder"
 
 
 # Failed responses (seed 004, gap 1)

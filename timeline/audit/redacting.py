@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any, Final
 from timeline.blocks import UserPrompt
 from timeline.digest import Digest
 from timeline.events import (
+    DISOWNED,
     BlockAppended,
     BlockRedacted,
     BlocksHidden,
+    BlocksRevealed,
     CompactionCompleted,
     ContextRendered,
     ConversationOpened,
@@ -28,10 +30,12 @@ from timeline.events import (
     appended_block,
 )
 from timeline.fold.window import TOMBSTONE, tombstone
+from timeline.log.first_message import FirstMessage
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
+    from timeline.blocks import Block
     from timeline.events import Event, Payload
     from timeline.ports import ConversationInfo, EventStore
 
@@ -155,7 +159,8 @@ class Eraser:
         self._tainted: set[int] = set()
         self._erased: set[int] = set()
         """Versions of the recorded contexts that have no fingerprint any more."""
-        self._first_prompt = 0
+        self._prompts: dict[int, Block] = {}
+        self._disowned: set[int] = set()
 
     @property
     def is_busy(self) -> bool:
@@ -184,7 +189,11 @@ class Eraser:
             return self._block(version, payload)
         match payload:
             case BlocksHidden():
+                if payload.reason in DISOWNED:
+                    self._disowned.update(block.version for block in payload.blocks)
                 return self._hidden(payload)
+            case BlocksRevealed():
+                self._disowned.difference_update(payload.versions)
             case CompactionCompleted():
                 return self._summary(version, payload)
             case ContextRendered() if self._showed(payload.version):
@@ -197,8 +206,8 @@ class Eraser:
         return None
 
     def _block(self, version: int, payload: BlockAppended | UnknownPayload) -> Payload | None:
-        if isinstance(payload, BlockAppended) and not self._first_prompt and type(payload.block) is UserPrompt:
-            self._first_prompt = version
+        if isinstance(payload, BlockAppended) and type(payload.block) is UserPrompt:
+            self._prompts[version] = payload.block
         if version not in self._versions:
             return None
         if isinstance(payload, UnknownPayload):
@@ -219,12 +228,13 @@ class Eraser:
     def _summary(self, version: int, payload: CompactionCompleted) -> Payload | None:
         """Erase a summary of erased blocks, or of a summary that is erased.
 
-        A summary made before the first prompt was redacted is erased too: each summarizer receives that prompt. So is
+        A summary made before the user's first message was redacted is erased too: each summarizer receives it. So is
         one that a model was asked for in the whole context.
         """
         covers, in_cache = payload.covers, payload.written_by.asked == "in_cache"
+        told = self._first_message()
         made_of_it = any(
-            (in_cache or target in covers or target == self._first_prompt) and target < version < redacted_at
+            (in_cache or target in covers or target in told) and target < version < redacted_at
             for target, redacted_at in self._versions.items()
         )
         if not made_of_it and self._tainted.isdisjoint(covers.summaries):
@@ -233,6 +243,16 @@ class Eraser:
         meta = {key: value for key, value in payload.block.meta.items() if key not in _TOLD_OF_SUMMARIES}
         block = payload.block.model_copy(update={"text": TOMBSTONE, "data": None, "meta": meta})
         return payload.model_copy(update={"block": block, "parts": SummaryParts(), "digest": Digest()})
+
+    def _first_message(self) -> Collection[int]:
+        """Return the versions of the prompts that the summarizers of a summary made now were told as the task."""
+        message = FirstMessage()
+        for version, prompt in self._prompts.items():
+            if version not in self._disowned:
+                message.take(version, prompt)
+            if message.is_over:
+                break
+        return message.versions
 
     def _showed(self, version: int) -> bool:
         """Return whether a context of this version may have shown erased content, or text made from it."""

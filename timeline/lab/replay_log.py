@@ -9,13 +9,13 @@ from copy import copy
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final
 
-from timeline.blocks import UserPrompt
 from timeline.events import CompactionCompleted, ContextRendered, ConversationOpened, appended_block, block_appended
 from timeline.facts.full_record import MOST
 from timeline.facts.of_items import WindowFacts
 from timeline.facts.record import record_of
 from timeline.fold.fold import Fold
 from timeline.log.dry_run import FoldedLog
+from timeline.log.first_message import FirstMessage
 from timeline.projection.project import PROJECTION, Projector
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class ReplayLog(FoldedLog):
     def __init__(self, conversation: str, at: datetime, alike: Alike) -> None:
         super().__init__(Fold(conversation), at)
         self._alike = alike
-        self._first_prompt: str | None = None
+        self._first_message = FirstMessage()
         self._decided: list[Payload] = []
         self._sent: ShownContext | None = None
         self._fold.apply(1, at, ConversationOpened())
@@ -125,6 +125,7 @@ class ReplayLog(FoldedLog):
         twin = copy(self)
         twin._fold, twin._paths = self._fold.copy(), {*self._paths}  # noqa: SLF001 - of its own class
         twin._facts, twin._decided = WindowFacts(), []  # noqa: SLF001 - of its own class
+        twin._first_message = copy(self._first_message)  # noqa: SLF001 - of its own class
         return twin
 
     def append(self, position: int, block: Block, at: datetime, tokens: int, counter: str) -> Block:
@@ -150,8 +151,7 @@ class ReplayLog(FoldedLog):
 
     def _take(self, block: Block) -> None:
         self._paths.add(block.path)
-        if self._first_prompt is None and type(block) is UserPrompt and block.text.strip():
-            self._first_prompt = block.text
+        self._first_message.take(self._fold.version + 1, block)
 
     def note(self, payload: Payload, at: datetime) -> None:
         """Append an event that is neither block nor decision: a model call, a stage."""
@@ -172,8 +172,8 @@ class ReplayLog(FoldedLog):
         return record_of(self._facts.within(covers, self._fold.window.items), MOST)
 
     async def first_prompt(self) -> str | None:
-        """Return the first prompt of the conversation."""
-        return self._first_prompt
+        """Return what the user's first message says."""
+        return self._first_message.text
 
     async def commit(
         self,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from timeline.blocks import UserPrompt
 from timeline.errors import HistoryUnavailable
 from timeline.events import CompactionCompleted, appended_block
 from timeline.facts.of_items import WindowFacts
 from timeline.facts.record import record_of
+from timeline.log.first_message import FirstMessage
 from timeline.log.history import asked_of, first_prompt, record_within
 from timeline.ports import NO_MARK
 
@@ -65,10 +65,14 @@ class FoldedLog:
         return {path for path in self._paths if path.startswith(tuple(stems))}
 
     async def first_prompt(self) -> str | None:
-        """Return the text of the conversation's first prompt."""
-        items = self._fold.window.items
-        prompts = (i.block.text for i in items if type(i.block) is UserPrompt and not i.disowned)
-        return next((text for text in prompts if text.strip()), None)
+        """Return what the user's first message says."""
+        message = FirstMessage()
+        for item in self._fold.window.items:
+            if not item.disowned:
+                message.take(item.version, item.block)
+            if message.is_over:
+                break
+        return message.text
 
     async def fact_record(self, covers: Covers) -> FactRecord:
         """Return the record of the blocks in the window, and of those that this log has covered."""
@@ -146,7 +150,7 @@ class DryRunLog(FoldedLog):
         return self._begun if found is None else found.version
 
     async def first_prompt(self) -> str | None:
-        """Return the text of the conversation's first prompt."""
+        """Return what the user's first message says."""
         return await first_prompt(self._store, self._fold.conversation, self._begun)
 
     async def fact_record(self, covers: Covers) -> FactRecord:

@@ -26,6 +26,7 @@ from timeline.facts.record import MOST_ENTRIES, record_of
 from timeline.fold.fold import Fold, HistoryNeeded
 from timeline.fold.reported import NO_REPORTS, REPORTING
 from timeline.fold.snapshot import counts_calls, has_reports, restore
+from timeline.log.first_message import FirstMessage
 from timeline.log.in_turns import in_turns
 from timeline.log.off_loop import off_loop
 
@@ -59,25 +60,28 @@ async def load_fold(store: EventStore, conversation: str) -> Fold:
 
 
 async def first_prompt(store: EventStore, conversation: str, until: int | None = None) -> str | None:
-    """Return the text of a log's first prompt, covered or not: the original task, for summaries (001, [keep_last]).
+    """Return what the user's first message says, covered or not: the original task, for summaries (001, [keep_last]).
 
     ``until`` is the last version in view; all of them unless given.
 
-    A prompt that never happened for the agent is none.
+    A message that never happened for the agent is none.
 
     It is read each time, not kept: the beginning of a log is quick to read, and a redaction there takes effect at once.
     Where it was scavenged there is none: a later prompt is not the task, and the summaries say what that was.
     """
+    message = FirstMessage()
     disowned: set[int] | None = None
     async for event in store.read(conversation, until=until, types=["block.appended"], page=_BEGINNING):
         block = appended_block(event.payload)
-        if type(block) is UserPrompt and block.text.strip():
-            if disowned is None:
-                disowned = await disowned_versions(store, conversation, until)
-            if event.version in disowned:
-                continue
-            return block.text if await _is_whole(store, conversation, event.version) else None
-    return None
+        if block is None:
+            continue
+        if type(block) is UserPrompt and disowned is None:
+            disowned = await disowned_versions(store, conversation, until)
+        if disowned is None or event.version not in disowned:
+            message.take(event.version, block)
+        if message.is_over:
+            break
+    return message.text if message.versions and await _is_whole(store, conversation, message.versions[0]) else None
 
 
 async def disowned_versions(store: EventStore, conversation: str, until: int | None = None) -> set[int]:

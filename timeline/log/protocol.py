@@ -78,7 +78,7 @@ class Log(Protocol):
         ...
 
     async def first_prompt(self) -> str | None:
-        """Return the text of the conversation's first prompt, see `timeline.log.history.first_prompt`."""
+        """Return what the user's first message says, see `timeline.log.history.first_prompt`."""
         ...
 
     async def fact_record(self, covers: Covers) -> FactRecord:

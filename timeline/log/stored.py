@@ -205,7 +205,7 @@ class StoredLog:
         return await self._store.paths_taken(self._fold.conversation, stems)
 
     async def first_prompt(self) -> str | None:
-        """Return the text of the conversation's first prompt."""
+        """Return what the user's first message says."""
         return await first_prompt(self._store, self._fold.conversation)
 
     async def fact_record(self, covers: Covers) -> FactRecord:

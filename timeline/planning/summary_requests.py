@@ -19,7 +19,7 @@ from timeline.planning.strip_chitchat import is_stripped
 from timeline.ports import ABRIDGED_KEY, HIDDEN_KEY, SummaryRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from timeline.blocks import Block
     from timeline.events import CompactionCompleted
@@ -273,12 +273,26 @@ def _task(window: Window, items: Sequence[Item]) -> str | None:
     A prompt behind them stays in sight, and a summary that named it would speak of what it does not cover.
     """
     end = items[-1].order if items else (0, 0)
-    for item in (*reversed(items), *reversed(window.items)):
-        if item.order <= end and isinstance(item.block, UserPrompt) and not item.disowned:
-            return item.block.text
+    for asked in (_messages(items), _messages(item for item in window.items if item.order <= end)):
+        if asked:
+            return asked[-1]
     return None
 
 
 def _prompt_of(window: Window, turn_id: str | None) -> str | None:
-    prompts = (i for i in window.items if i.block.turn_id == turn_id and isinstance(i.block, UserPrompt))
-    return next((prompt.block.text for prompt in prompts if not prompt.disowned), None)
+    return next(iter(_messages(item for item in window.items if item.block.turn_id == turn_id)), None)
+
+
+def _messages(items: Iterable[Item]) -> list[str]:
+    """Return what each of the user's messages says, all of its parts; those that never happened are left out."""
+    said: list[str] = []
+    before: Item | None = None
+    for item in items:
+        if not isinstance(item.block, UserPrompt) or item.disowned:
+            continue
+        if item.continues(before):
+            said[-1] = joined(said[-1], item.block.text)
+        else:
+            said.append(item.block.text)
+        before = item
+    return said

@@ -68,7 +68,8 @@ class SummaryRequest:
         blocks: the blocks to summarise, in timeline order; never empty. Each is as the model saw it; or, where the
             policy asks for originals, as it was said, and cut where there is no room (`CUT_KEY`).
         previous: the earlier summary to integrate, whole and in its own shape; None if there is none.
-        task: the prompt of the split turn (``turn_prefix``), else the newest covered prompt, or one ahead of the range.
+        task: the prompt of the split turn (``turn_prefix``), else the newest covered one, or one ahead of the range;
+            all parts of its message.
         max_tokens: hard cap of the answer: half of the new blocks' tokens, and those of the earlier summary, so that an
             answer within the cap never grows the context.
         counter: the policy's counter, to measure the answer with.
@@ -76,7 +77,7 @@ class SummaryRequest:
         prompt: the shape of the answer; a turn prefix has a shape of its own.
         language: language of the answer, such as ``Indonesian``; the conversation's if empty.
         compaction_number: number of the compaction, counted from 1.
-        original_task: the first prompt of the log, however long ago it was covered.
+        original_task: the user's first message, all of its parts, however long ago it was covered.
         temperature: the policy's wish for the model; None where it has none.
         answer_room: multiple of the cap at which a model is stopped.
         too_long: an answer above the cap is refused, so that another summarizer writes one or all stays as it is; or it

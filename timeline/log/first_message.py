@@ -1,0 +1,42 @@
+"""Find the user's first message in a log: the original task, which every summary is told.
+
+A message may have several parts, each a block of its own. A client that puts words of its own in front of a prompt,
+such as the rules of a project, sends them as the first part; the task is in a later one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from timeline.blocks import CONTINUES_KEY, Block, UserPrompt
+
+
+@dataclass(slots=True)
+class FirstMessage:
+    """The user's first message that says something, out of blocks that are taken in the log's order.
+
+    Attributes:
+        versions: of its prompts; those of other parts, such as pictures, are not among them.
+        is_over: whether a block was taken that comes behind it.
+    """
+
+    versions: tuple[int, ...] = ()
+    is_over: bool = False
+    _texts: tuple[str, ...] = ()
+    _turn_id: str = ""
+
+    @property
+    def text(self) -> str | None:
+        """What it says, its parts with an empty line between them; None as long as nothing was said."""
+        return "\n\n".join(self._texts) if self.versions else None
+
+    def take(self, version: int, block: Block) -> None:
+        """Take the next block of the log."""
+        self.is_over = self.is_over or (bool(self.versions) and not self._goes_on(block))
+        if self.is_over or type(block) is not UserPrompt or not block.text.strip():
+            return
+        self.versions, self._texts = (*self.versions, version), (*self._texts, block.text)
+        self._turn_id = block.turn_id
+
+    def _goes_on(self, block: Block) -> bool:
+        return CONTINUES_KEY in block.meta and block.author == "user" and block.turn_id == self._turn_id
