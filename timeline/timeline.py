@@ -720,7 +720,8 @@ class Timeline(TimelineView):
     ) -> list[Block]:
         """Append a model's reply in one transaction: its blocks, and the `model.called` event; return the blocks.
 
-        Recording the same reply a second time appends nothing and returns the stored blocks.
+        Recording the same reply a second time appends nothing and returns the stored blocks. Of a server that gives its
+        replies no id, each is another reply.
 
         Args:
             reply: an Anthropic message, an OpenAI chat completion or a Google content response (of several choices the
@@ -902,11 +903,11 @@ class Timeline(TimelineView):
             ephemeral: texts for an uncached tail that is stored nowhere; texts of `inject` follow them.
             now: time of the decisions and of the record.
             record: ``"full"`` (or True) records the context so that it can be rebuilt byte for byte; ``"hash"`` keeps
-                only hashes of prompt, tools and tail. False is a dry run: it appends nothing, calls no hook and
-                returns the same bytes. Where it compacts it asks the summarizer, whose answer is kept for the render
-                that follows. ``"overlapped"`` records in full, but where nothing was decided the context
-                comes at once, and is recorded while the model is called: `record`, and the next render, wait for that,
-                and raise its error.
+                only hashes of prompt, tools and tail. False is a dry run: it appends nothing, calls no hook
+                but ``on_append``, and returns the same bytes. Where it compacts it asks the summarizer, whose answer is
+                kept for the render that follows. ``"overlapped"`` records in full, but where nothing was decided the
+                context comes at once, and is recorded while the model is called: `record`, and the next render, wait
+                for that, and raise its error.
 
         Raises:
             ContextOverflow: the context is above the limit and cannot be made smaller. Where it is not to be, behind an

@@ -103,7 +103,7 @@ class TimelineView:
         """
         at = moment(now, self._clock)
         return await self._renderer.render(
-            DryRunLog(self._store, self._log.fold.copy(), at),
+            DryRunLog(self._store, self._log.fold.copy(), at, self._conversation.equipment.screened),
             self._compactor.dry_run(),
             system=system,
             tools=tools,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.engine.compacting import POLICY
-from tests.scenes import FULL, opened, payloads_of, prompt
+from tests.scenes import FULL, Scribe, opened, payloads_of, prompt
 from timeline import Hooks
 from timeline.blocks import Note
 from timeline.engine.screening import screened_payload
@@ -52,6 +52,21 @@ async def test_a_hook_that_masks_times_and_plain_words_stops_no_compaction(patte
     [started] = await payloads_of(store, "compaction.started")
     assert started.reason == "forced"
     assert (await timeline.verify()).ok
+
+
+async def test_a_dry_run_shows_what_the_hook_leaves() -> None:
+    """A log from before the hook, or a model, says what it masks: the render sends it masked, and so it is shown."""
+    store = MemoryStore()
+    before = await opened(store, policy=POLICY)
+    await before.append(prompt(text=f"Never write to {MILLER}."), *FULL)
+    hooks = Hooks(on_append=masking(MILLER))
+    timeline = await opened(store, policy=POLICY, summarizer=Scribe(answers=[f"{MILLER} is told."] * 2), hooks=hooks)
+    dry = await timeline.render(record=False)
+    past = await (await timeline.at(timeline.version)).render()
+    real = await timeline.render()
+    assert MILLER not in real.window.items[0].block.text
+    assert past.window.items[0].block.text.count("[masked]") == 2
+    assert dry.fingerprint == real.fingerprint
 
 
 @pytest.mark.parametrize("key", KEYS)

@@ -13,7 +13,7 @@ from timeline.log.history import asked_of, first_prompt, record_within
 from timeline.ports import NO_MARK
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from datetime import datetime
 
     from timeline.events import Covers, Event, Payload
@@ -94,12 +94,16 @@ class FoldedLog:
         """Fold the payloads; return the version of the first one."""
         del expected, values, snapshot
         first = self._fold.version + 1
-        for version, payload in enumerate(payloads, start=self._fold.version + 1):
+        for version, payload in enumerate(map(self._screened, payloads), start=self._fold.version + 1):
             self._leaving(payload)
             self._fold.apply(version, at or self._now, payload)
             if (block := appended_block(payload)) is not None:
                 self._paths.add(block.path)
         return first
+
+    def _screened(self, payload: Payload) -> Payload:
+        """Return an event as it is folded."""
+        return payload
 
     def _leaving(self, payload: Payload) -> None:
         """Keep the facts of what an event is about to take out of the window."""
@@ -120,12 +124,23 @@ class DryRunLog(FoldedLog):
     """A log that goes on from a stored one without writing to it: for ``record=False``, and for the past.
 
     Nothing that was appended behind the fold that it begins with is in view.
+
+    Args:
+        store: holds the log.
+        fold: the fold to go on from.
+        now: time of the events that are appended without one.
+        screen: what the application's hook leaves of an event; a stored log keeps that, so this one shows it.
     """
 
-    def __init__(self, store: EventStore, fold: Fold, now: datetime) -> None:
+    def __init__(
+        self, store: EventStore, fold: Fold, now: datetime, screen: Callable[[Payload], Payload] | None = None
+    ) -> None:
         super().__init__(fold, now)
-        self._store = store
+        self._store, self._screen = store, screen
         self._begun = fold.version
+
+    def _screened(self, payload: Payload) -> Payload:
+        return payload if self._screen is None else self._screen(payload)
 
     def _leaving(self, payload: Payload) -> None:
         """Keep nothing: the store has the facts. To take them costs more than the rest of a compaction."""

@@ -184,7 +184,7 @@ class StoredLog:
 
     def dry_run(self, now: datetime) -> DryRunLog:
         """Return a log for a dry run at a moment, which goes on from here and writes nothing."""
-        return DryRunLog(self._store, self._fold.copy(), now)
+        return DryRunLog(self._store, self._fold.copy(), now, self.screen)
 
     def _time(self, given: datetime | None, least: datetime | None = None) -> datetime:
         """Return the time of the next event; under the lock, in each try, since another writer's event may be later."""

@@ -30,18 +30,19 @@ class Hooks:
         on_before_compaction: called with ``{before_tokens}``. Returns `Skip` to prevent the compaction: it is refused
             as ``vetoed``, and not tried again until the conversation has grown. Returns a text to use as the summary,
             in place of the summarizer's: it replaces all covered blocks, an earlier summary included, and is cut to the
-            policy's caps. With any other value the compaction goes on. A dry run calls no hook, so it shows the result
-            without one.
+            policy's caps. With any other value the compaction goes on. A dry run calls none of the hooks around a
+            compaction, so it shows the result without them.
         on_after_compaction: called with ``{before_tokens, after_tokens, compacted_tokens}``; its result is ignored.
         on_session_start: called next, when the conversation goes on from a summary, with ``{source, conversation,
             summary_path, compaction_number, before_tokens, after_tokens}``; ``source`` is ``"compact"``. Its result is
             ignored.
         on_append: called with each block before it is counted and stored; returns the block to store, such as one with
             its secrets masked (`timeline.forgetting.mask_credentials`). Every other text that is stored is shown to it
-            as a `Note`: titles, errors, labels and approvals of stages, entries of frameworks, summaries. Where it
-            changes a system prompt, tools or an ephemeral text, which were sent as they are, the context is recorded by
-            hashes, as with ``record="hash"``; a call whose request it changes, without the request. It is no coroutine.
-            An error in it is raised, and nothing is stored: a secret that it could not mask must not get in.
+            as a `Note`: titles, errors, labels and approvals of stages, entries of frameworks, summaries. A dry run
+            shows it what it would store, and shows what is left. Where the hook changes a system prompt, tools or an
+            ephemeral text, which were sent as they are, the context is recorded by hashes, as with ``record="hash"``; a
+            call whose request it changes, without the request. It is no coroutine. An error in it is raised, and
+            nothing is stored: a secret that it could not mask must not get in.
 
     Example:
         ```python
