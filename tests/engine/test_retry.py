@@ -286,6 +286,20 @@ async def test_a_refused_context_is_compacted_below_what_the_model_takes() -> No
     assert (await timeline.verify()).ok
 
 
+@pytest.mark.parametrize("rounds", [14, 40])
+async def test_a_context_of_which_the_fixed_part_is_above_the_target_is_compacted_all_the_same(rounds: int) -> None:
+    """Large tools, say: the summary has the least cap, and the model takes what is smaller by that."""
+    timeline, tools = await filled(rounds=rounds), [{"name": "all", "description": words(3_000)}]
+    model = Model(4_000)
+    assert await timeline.retry_with_compaction(model, system="You help.", tools=tools, now=AT) == "Done."
+    assert model.sent[1] < 4_000
+    assert timeline.window.rounds == 1
+    await timeline.append(*turn(800), now=AT)
+    with pytest.raises(ContextRefused):
+        await timeline.retry_with_compaction(Model(3_000), system="You help.", tools=tools, now=AT)
+    assert (await timeline.verify()).ok
+
+
 async def test_a_context_that_an_undo_made_too_large_is_compacted_again() -> None:
     """What the model refuses ends the hold, even above the policy's own limit."""
     timeline, model = await filled(), Model(3_000)

@@ -20,6 +20,8 @@ LABEL_TOKENS: Final = 120
 """Tokens planned for a summary's headings before it is written: the most that they take."""
 LEAST_SUMMARY: Final = 64
 """The smallest cap of a part of a summary, in tokens."""
+NO_ROOM: Final = 16
+"""Tokens below which there is no room for messages: a sixteenth of it, the cap of a part, would be none."""
 
 
 @dataclass(frozen=True, slots=True)

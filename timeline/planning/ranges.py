@@ -17,7 +17,7 @@ from timeline.fold.groups import Group, atomic_groups
 from timeline.planning.account import least_progress, preview_cap
 from timeline.planning.costs import as_counted, own_tokens, scaled
 from timeline.planning.messages import is_candidate, is_turn_start
-from timeline.planning.plans import LEAST_SUMMARY, Caps, Plan, Refusal
+from timeline.planning.plans import LEAST_SUMMARY, NO_ROOM, Caps, Plan, Refusal
 from timeline.planning.replacements import can_preview, preview_of
 
 if TYPE_CHECKING:
@@ -301,16 +301,20 @@ class Ranges:
         verbatim, and counts as long as that is. The cap of ``digest`` is the least of the policy's, a share of the
         room, and the old lines with a quarter of the new messages, or 0 if the policy's form has no record: the record
         is of all that came before, and has to say as much behind a compaction of little.
+
+        A model may refuse a context whose fixed part alone is above what it is to come down to. That is not reached
+        then, but what is left out may be enough: instead of a share of no room a part has `LEAST_SUMMARY`.
         """
         policy, room = self.policy, max(0, self.before.limit - self.before.fixed.tokens)
+        eighth, sixteenth = (room // 8, room // 16) if room >= NO_ROOM else (LEAST_SUMMARY, LEAST_SUMMARY)
         new_prefix = sum(self.shown[p] for p in covered if self.items[p].block.turn_id == prefix_turn_id)
         new_history = sum(self.shown[p] for p in covered) - new_prefix
         same_turn = prefix_turn_id is not None and bool(earlier) and prefix_turn_id == earlier[-1].split_turn_id
         was_prefix = sum(self._count(c.parts.turn_prefix) for c in earlier)
         old_history = sum(self._count(c.parts.history) for c in earlier) + (0 if same_turn else was_prefix)
-        history = min(policy.summary_tokens, room // 8, max(LEAST_SUMMARY, old_history + new_history // 2))
+        history = min(policy.summary_tokens, eighth, max(LEAST_SUMMARY, old_history + new_history // 2))
         old_prefix = was_prefix if same_turn else 0
-        prefix = min(policy.turn_prefix_tokens, room // 16, max(LEAST_SUMMARY, old_prefix + new_prefix // 2))
+        prefix = min(policy.turn_prefix_tokens, sixteenth, max(LEAST_SUMMARY, old_prefix + new_prefix // 2))
         old_record = sum(self._count(record_in(c.block.text)) for c in earlier)
         new = new_history + new_prefix
         return Caps(
