@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import pytest
@@ -123,6 +124,32 @@ async def test_names_that_a_model_invented_are_repaired_once() -> None:
     assert len(scribe.asked) == 2
     assert (await timeline.render()).fingerprint == dry.fingerprint
     assert len(scribe.asked) == 2
+
+
+async def test_all_answers_of_two_compactions_in_one_render_are_taken() -> None:
+    """Each has two parts, and each part is asked twice, since its author invents a name."""
+
+    class Inventive(Scribe):
+        async def summarize(self, request: SummaryRequest) -> Summary:
+            """Answer in as many words as it may, with a name of its own."""
+            summary = await super().summarize(request)
+            text = f"{summary.text}. The rows are in src/never_{len(self.asked)}.py. {'It is done. ' * 400}"
+            return replace(summary, text=request.counter.truncate(text, request.max_tokens))
+
+    scribe = Inventive()
+    policy = policies.balanced(max_tokens=4_000, counter="chars4")
+    timeline = await opened(MemoryStore(), policy=policy, summarizer=scribe)
+    await timeline.append(*(block for _ in range(3) for block in turn(400, 300)))
+    await timeline.compact()
+    await timeline.append(*turn(50, 300), prompt(300))
+    for number, tokens in enumerate((1_500, 50, 50, 400, 50, 1_500, 1_500)):
+        await timeline.append(*exchange(f"c{number}", tokens))
+    scribe.asked.clear()
+    dry = await timeline.render(record=False)
+    assert [taken.kind for taken in dry.decisions] == ["hidden", "compacted", "compacted"]
+    assert len(scribe.asked) == 6
+    assert (await timeline.render()).fingerprint == dry.fingerprint
+    assert len(scribe.asked) == 6
 
 
 async def test_a_view_of_the_past_asks_its_own_question() -> None:

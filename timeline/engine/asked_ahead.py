@@ -15,9 +15,9 @@ from timeline.ports import Summary, name_of, window_of
 if TYPE_CHECKING:
     from timeline.ports import Summarizer, SummaryRequest
 
-_MOST: Final = 4
-"""Answers that are kept: about the history and about the beginning of a turn, each asked once more where it invents
-names."""
+_OF_ONE: Final = 4
+"""The most requests of one compaction: about the history and about the beginning of a turn, each asked once more where
+its answer invents names."""
 
 
 class _Answer(NamedTuple):
@@ -32,14 +32,15 @@ class AskedAhead:
 
     Args:
         summarizer: the application's.
+        compactions: the most that one render makes; the answers of as many are kept.
 
     Attributes:
         by_dry_runs: keeps its answers, and asks nothing for which it has one.
         by_renders: takes a kept answer once. So whoever undoes a compaction and compacts again gets another summary.
     """
 
-    def __init__(self, summarizer: Summarizer) -> None:
-        kept: deque[_Answer] = deque(maxlen=_MOST)
+    def __init__(self, summarizer: Summarizer, compactions: int) -> None:
+        kept: deque[_Answer] = deque(maxlen=_OF_ONE * compactions)
         self.by_dry_runs: Summarizer = _ByDryRuns(summarizer, kept)
         self.by_renders: Summarizer = _ByRenders(summarizer, kept)
 

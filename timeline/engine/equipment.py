@@ -92,7 +92,9 @@ class Equipment:
     def compactor(self, policy: Policy) -> Compactor:
         """Return the compactor for a policy."""
         counter = self.counter or get_counter(policy.counter)
-        own = None if self.summarizer is None else AskedAhead(self.observer.asking(self.summarizer))
+        own = None
+        if self.summarizer is not None:
+            own = AskedAhead(self.observer.asking(self.summarizer), policy.attempts * max(1, len(policy.steps)))
         chain = cache(partial(self._chain, policy, None if own is None else own.by_renders))
         dry = chain if own is None else cache(partial(self._chain, policy, own.by_dry_runs))
         return Compactor(policy, counter, chain, self.hooks, self.observer, self.clock, dry_chain=dry)
