@@ -408,6 +408,13 @@ def quote_id(id_: str) -> str:
     return _RESERVED.sub(lambda m: "".join(f"%{byte:02X}" for byte in m.group().encode()), id_)
 
 
+def continues(block: Block, before: Block | None) -> bool:
+    """Return whether a block is a further part of the user's message that the block before it is part of."""
+    if CONTINUES_KEY not in block.meta or before is None:
+        return False
+    return before.author == "user" and before.turn_id == block.turn_id
+
+
 def stem(block: Block, turn_id: str | None = None) -> str:
     """Return the path of a block as if it were the first of its kind in its turn, or in ``turn_id``.
 

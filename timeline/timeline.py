@@ -1115,7 +1115,7 @@ class Timeline(TimelineView):
         """
         checks.text("instructions", instructions)
         await self._conversation.catch_up()
-        pressure = self._pressure(FixedPart(reserved=self._reserved), now)
+        pressure = self._pressure(FixedPart(), now)  # what the policy reserves is added there
         return await compact_now(replace(pressure, instructions=instructions, wait=wait))
 
     async def undo_compaction(

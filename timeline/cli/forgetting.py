@@ -13,8 +13,7 @@ from timeline.cli.exits import Exit, UsageProblem, exit_code, one_line
 from timeline.cli.output import note, say, write
 from timeline.databases import IsDatabase, read_text
 from timeline.forgetting import find_subject
-from timeline.forgetting.erasing import would_erase
-from timeline.forgetting.handed_over import handed_over_from
+from timeline.forgetting.erasing import with_summaries, would_erase
 from timeline.forgetting.redacting import redact_several
 from timeline.ports import ErasureReport, ForksOnErase
 from timeline.projection.explain import counted
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from timeline.cli.shapes import ErasureRow, PlaceRow
     from timeline.errors import TimelineError
     from timeline.forgetting import FoundPlace
-    from timeline.ports import EventStore
 
 _FORKS: Final[tuple[str, ...]] = get_args(ForksOnErase)
 _FOR_EVER: Final = {"path", "conversation"}
@@ -132,22 +130,11 @@ async def erase(id_: str, db: str, *, forks: str, reason: str, yes: bool, as_jso
     if yes:
         async with changing(db) as store:
             with output.working("erasing"):
-                report = await _with_summaries(store, await store.erase(id_, forks=choice, reason=reason))
+                report = await with_summaries(store, await store.erase(id_, forks=choice, reason=reason))
     else:
         async with reading(db) as store:
-            report = await _with_summaries(store, await would_erase(store, id_, choice))
+            report = await with_summaries(store, await would_erase(store, id_, choice))
     _print(report, db, "erase", yes=yes, as_json=as_json)
-
-
-async def _with_summaries(store: EventStore, report: ErasureReport) -> ErasureReport:
-    """Return the report, with the conversations that stay and begin with a summary of one that goes."""
-    summaries = await handed_over_from(store, dict.fromkeys(report.conversations, 1))
-    left = [at for at in summaries if at.conversation not in report.conversations]
-    if not left:
-        return report
-    cure = " and ".join(f"`timeline redact {at.conversation} {at.bare}`" for at in left)
-    why = f"conversations that it was handed over to stay, and begin with a summary of it: {cure}, or erase them too"
-    return replace(report, left={**report.left, "handed_over": why})
 
 
 def _print(report: ErasureReport, db: str, command: str, *, yes: bool, as_json: bool) -> None:

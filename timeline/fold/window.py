@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
-from timeline.blocks import CONTINUES_KEY, IN_TAIL, Note, RangeSummary, StageDigest, ToolCall
+from timeline.blocks import IN_TAIL, Note, RangeSummary, StageDigest, ToolCall, continues
 from timeline.content.native import approved_call
 from timeline.events import ABRIDGED, DISOWNED, REPEATED, Covers
 from timeline.events.addresses import Address
@@ -123,9 +123,7 @@ class Item(NamedTuple):
 
     def continues(self, before: Item | None) -> bool:
         """Return whether it is a further part of the user's message that the item sent before it is part of."""
-        if CONTINUES_KEY not in self.block.meta or before is None:
-            return False
-        return before.block.author == "user" and before.block.turn_id == self.block.turn_id
+        return continues(self.block, None if before is None else before.block)
 
     @property
     def shown_tokens(self) -> int:

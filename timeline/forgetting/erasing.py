@@ -1,11 +1,13 @@
-"""Say what an erasure would do, by what the store can be asked: nothing is written."""
+"""Say what an erasure would do, by what the store can be asked, and what of the conversation stays in others."""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from timeline.errors import ConversationErased, ForksRemain, UnderLegalHold
+from timeline.forgetting.handed_over import handed_over_from, redactions_of
 from timeline.ports import ErasureReport
 from timeline.retention.setting import kept
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
 
 
 async def would_erase(store: EventStore, conversation: str, forks: ForksOnErase) -> ErasureReport:
-    """Return what `EventStore.erase` would report of a conversation; what it would refuse is refused.
+    """Return what `EventStore.erase` would report of a conversation, and write nothing; refuse what it would refuse.
 
     Rows that are made from the log (snapshots, facts), and texts that no other conversation names, are not counted.
 
@@ -46,6 +48,17 @@ async def would_erase(store: EventStore, conversation: str, forks: ForksOnErase)
         async for _ in store.read(one, after=info.base, types=["compaction.completed"]):
             reached["summaries"] += 1
     return ErasureReport(tuple(erased), dict(reached), left=_left(erased, list(own) if forks == "copy" else []))
+
+
+async def with_summaries(store: EventStore, report: ErasureReport) -> ErasureReport:
+    """Return an erasure's report, with the conversations that stay and begin with a summary of one that goes."""
+    summaries = await handed_over_from(store, dict.fromkeys(report.conversations, 1))
+    left = [summary for summary in summaries if summary.conversation not in report.conversations]
+    if not left:
+        return report
+    cure = f"{redactions_of(left)}, or erase them too"
+    why = f"conversations that it was handed over to stay, and begin with a summary of it: {cure}"
+    return replace(report, left={**report.left, "handed_over": why})
 
 
 def _left(erased: list[str], copied: list[str]) -> dict[str, str]:

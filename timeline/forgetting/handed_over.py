@@ -1,4 +1,4 @@
-"""Find the conversations that begin with a summary of another one: what is redacted there may be said in it."""
+"""Find the conversations that begin with a summary of another one: what is forgotten there may be said in it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from timeline.events import appended_block
 from timeline.events.addresses import Address, parse_address
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from timeline.ports import ConversationInfo, EventStore
 
@@ -37,6 +37,11 @@ async def handed_over_from(store: EventStore, origins: Mapping[str, int]) -> lis
                 found[info.id] = Address(version, info.id)
                 waiting.append((info.id, version))
     return list(found.values())
+
+
+def redactions_of(summaries: Sequence[Address]) -> str:
+    """Return the commands that redact summaries, in words."""
+    return " and ".join(f"`timeline redact {summary.conversation} {summary.bare}`" for summary in summaries)
 
 
 async def _summary(store: EventStore, info: ConversationInfo, origin: str, first: int) -> int | None:

@@ -38,7 +38,7 @@ from timeline.events import (
 )
 from timeline.events.addresses import parse_address
 from timeline.fold.window import TOMBSTONE
-from timeline.forgetting.handed_over import handed_over_from
+from timeline.forgetting.handed_over import handed_over_from, redactions_of
 from timeline.forgetting.named_texts import named_by_others, texts_of
 from timeline.forgetting.quotes import Quotes
 from timeline.forgetting.rewriting import Rewriter, recalled
@@ -496,7 +496,7 @@ async def _with_summaries(store: EventStore, written: Sequence[_Written]) -> Era
             origins[id_] = min(first, origins.get(id_, first))
     handed = await handed_over_from(store, origins) if origins else []
     if handed := [summary for summary in handed if str(summary) not in report.rewritten]:
-        cure = " and ".join(f"`timeline redact {summary.conversation} {summary.bare}`" for summary in handed)
+        cure = redactions_of(handed)
         why = f"conversations that it was handed over to begin with a summary of it, which may say it: {cure}"
         report = replace(report, left={**report.left, "handed_over": why})
     return report

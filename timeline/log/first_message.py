@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from timeline.blocks import CONTINUES_KEY, Block, UserPrompt
+from timeline.blocks import Block, UserPrompt, continues
 
 
 @dataclass(slots=True)
@@ -23,7 +23,7 @@ class FirstMessage:
     versions: tuple[int, ...] = ()
     is_over: bool = False
     _texts: tuple[str, ...] = ()
-    _turn_id: str = ""
+    _last: Block | None = None
 
     @property
     def text(self) -> str | None:
@@ -32,11 +32,8 @@ class FirstMessage:
 
     def take(self, version: int, block: Block) -> None:
         """Take the next block of the log."""
-        self.is_over = self.is_over or (bool(self.versions) and not self._goes_on(block))
+        self.is_over = self.is_over or (self._last is not None and not continues(block, self._last))
         if self.is_over or type(block) is not UserPrompt or not block.text.strip():
             return
         self.versions, self._texts = (*self.versions, version), (*self._texts, block.text)
-        self._turn_id = block.turn_id
-
-    def _goes_on(self, block: Block) -> bool:
-        return CONTINUES_KEY in block.meta and block.author == "user" and block.turn_id == self._turn_id
+        self._last = block
