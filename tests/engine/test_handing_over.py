@@ -58,6 +58,18 @@ async def test_an_earlier_summary_is_carried_over_with_the_rest() -> None:
     assert (asked.instructions, asked.original_task) == ("Keep the names.", prompt(30).text)
 
 
+async def test_the_newest_task_is_told_whole_where_it_has_several_parts() -> None:
+    """A client may put a word of its own behind what the user typed: that alone is no task."""
+    scribe = Scribe()
+    timeline = await opened(MemoryStore(), policy=small_policy(), summarizer=scribe)
+    words = "Add an export.", "Now it is Monday."
+    parts = [{"type": "text", "text": text} for text in words]
+    await timeline.append(prompt(), answer())
+    await timeline.append_messages([{"role": "user", "content": parts}], wire="anthropic")
+    await timeline.hand_over()
+    assert scribe.asked[-1].task == "\n\n".join(words)
+
+
 async def test_results_that_are_counted_whole_are_told_whole() -> None:
     """The summarizer is given what it is given where nothing is abridged."""
     plain = small_policy()

@@ -12,7 +12,7 @@ from timeline.blocks import HANDED_OVER_KEY, AssistantCompletion, UserPrompt
 from timeline.engine.summarizing import SummaryRequestLog, request_summary
 from timeline.events import SummaryParts
 from timeline.planning.costs import as_counted
-from timeline.planning.summary_requests import Requests, joined, shown_block, without_failures
+from timeline.planning.summary_requests import Requests, joined, messages_of, shown_block, without_failures
 from timeline.ports import SummaryRequest
 
 if TYPE_CHECKING:
@@ -45,15 +45,16 @@ async def _summary(conversation: Conversation, instructions: str, original_task:
     window, policy = conversation.window, conversation.policy
     before = joined(*(t for c in window.summaries for t in (c.parts.history, c.parts.turn_prefix)))
     seen = [as_counted(item, policy) for item in window.items if not (item.is_summary or item.superseded)]
-    blocks = tuple(block for item in without_failures(seen) if (block := shown_block(item)) is not None)
+    items = without_failures(seen)
+    blocks = tuple(block for item in items if (block := shown_block(item)) is not None)
     if not blocks:
         return before
-    prompts = [block.text for block in blocks if isinstance(block, UserPrompt)]
+    asked = messages_of(items)
     request = SummaryRequest(
         kind="history",
         blocks=blocks,
         previous=before or None,
-        task=prompts[-1] if prompts else None,
+        task=asked[-1] if asked else None,
         max_tokens=max(_LEAST, policy.max_tokens // _SHARE),
         counter=conversation.counter,
         instructions=instructions,

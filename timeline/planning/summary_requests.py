@@ -273,17 +273,17 @@ def _task(window: Window, items: Sequence[Item]) -> str | None:
     A prompt behind them stays in sight, and a summary that named it would speak of what it does not cover.
     """
     end = items[-1].order if items else (0, 0)
-    for asked in (_messages(items), _messages(item for item in window.items if item.order <= end)):
+    for asked in (messages_of(items), messages_of(item for item in window.items if item.order <= end)):
         if asked:
             return asked[-1]
     return None
 
 
 def _prompt_of(window: Window, turn_id: str | None) -> str | None:
-    return next(iter(_messages(item for item in window.items if item.block.turn_id == turn_id)), None)
+    return next(iter(messages_of(item for item in window.items if item.block.turn_id == turn_id)), None)
 
 
-def _messages(items: Iterable[Item]) -> list[str]:
+def messages_of(items: Iterable[Item]) -> list[str]:
     """Return what each of the user's messages says, all of its parts; those that never happened are left out."""
     said: list[str] = []
     before: Item | None = None
