@@ -189,7 +189,7 @@ class _DueDecisions:
             freed = {"blocks": len(batch.replacements), "freed_tokens": batch.freed, "least_tokens": least}
             figures = {**facts, **freed}
             blocks = batch.replacements
-            unsaid = await off_loop(len(window.items), partial(left_unsaid, window.items, blocks))
+            unsaid = await off_loop(len(window.items), partial(left_unsaid, window.items, blocks, self.known.prompts))
             hidden = BlocksHidden(reason=reason, blocks=blocks, facts=figures, counter=self.counter.name, unsaid=unsaid)
             hide = await progress.annotated(HideDecision(hidden, batch.before, batch.freed), window)
             chosen.append((hide, window))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from timeline.log.off_loop import WORTH_A_THREAD, off_loop
 from timeline.planning.account import AccountCache
 from timeline.planning.costs import costs_of
+from timeline.planning.hidden_requests import ReadPrompts
 from timeline.planning.hide import NewestContents, OwedNotice
 from timeline.planning.originals import CutBlocks
 from timeline.planning.repeats import Passages, References
@@ -29,6 +30,7 @@ class Known:
         accounts: draws up the accounts.
         owed: finds whether a notice is due.
         replacements: makes the replacements of old blocks.
+        prompts: read what users ask for in the blocks that are hidden.
         contents: finds the blocks that hold the newest content of a file.
         cut: cuts blocks for the summaries.
         passages: finds which lines are in sight.
@@ -38,6 +40,7 @@ class Known:
     accounts: AccountCache = field(default_factory=AccountCache)
     owed: OwedNotice = field(default_factory=OwedNotice)
     replacements: Replacements = field(default_factory=Replacements)
+    prompts: ReadPrompts = field(default_factory=ReadPrompts)
     contents: NewestContents = field(default_factory=NewestContents)
     cut: CutBlocks = field(default_factory=CutBlocks)
     passages: Passages = field(default_factory=Passages)

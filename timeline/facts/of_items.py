@@ -114,7 +114,7 @@ def said_by_users(items: Iterable[ItemT], wanted: Callable[[ItemT], bool]) -> It
     calls = Calls()
     for item in items:
         block = item.block
-        if isinstance(block, ToolCall):
+        if type(block) is ToolCall:  # not isinstance: on pydantic classes it costs more than the rest of this
             calls.add(item.version, block)
         elif wanted(item):
             _, call = (isinstance(block, ToolResult) and calls.answered(item)) or (0, None)

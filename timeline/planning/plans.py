@@ -120,7 +120,12 @@ def as_pruned(pruned: Pruned, blocks: Sequence[Replacement], window: Window, fre
 
 def tools_of(versions: set[int], window: Window) -> list[str]:
     """Return the tool name of each result among some blocks; an empty one where neither result nor call has it."""
-    names = {item.version: item.block.name for item in window.items if isinstance(item.block, ToolCall)}
+    asked = {item.answers for item in window.items if item.version in versions}
+    names = {
+        item.version: item.block.name
+        for item in window.items
+        if item.version in asked and isinstance(item.block, ToolCall)
+    }
     return [
         item.block.name or names.get(item.answers or 0, "")
         for item in window.items
