@@ -165,9 +165,9 @@ async def migrate(connection: Connection, address: ServerAddress) -> list[str]:
 
 def sql(address: ServerAddress, after: int = 0) -> str:
     """Write the statements of the steps behind a version, for an administrator to run."""
-    first = [] if after else [f"CREATE SCHEMA IF NOT EXISTS {address.quoted_schema};\n"]
+    first = [] if after else [_making_schema(address)]
     steps = [
-        ";\n".join(["BEGIN", _locking(address), *_step(number, address), "COMMIT"]) + ";\n"
+        ";\n".join(["BEGIN", _locking(address), _before(number, address), *_step(number, address), "COMMIT"]) + ";\n"
         for number in range(after + 1, len(MIGRATIONS) + 1)
     ]
     return "\n".join([*first, *steps])
@@ -183,6 +183,28 @@ def too_old(address: ServerAddress) -> StoreTooOld:
 
 def _locking(address: ServerAddress) -> str:
     return f"SELECT pg_advisory_xact_lock({_LOCK}, hashtext('{address.schema}'))"
+
+
+def _making_schema(address: ServerAddress) -> str:
+    """Write the statement that makes the schema where it is not there: IF NOT EXISTS wants the right to it even so."""
+    return f"""DO $$ BEGIN
+    IF NOT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = '{address.schema}') THEN
+        CREATE SCHEMA {address.quoted_schema};
+    END IF;
+END $$;
+"""  # noqa: S608 - checked name
+
+
+def _before(number: int, address: ServerAddress) -> str:
+    """Write what `migrate` checks before a step: psql goes on with the next step behind one that failed."""
+    if number == 1:
+        wrong = f"current_setting('server_encoding') <> '{ENOUGH}'"
+        problem = f"no store was made: the database has another encoding than {ENOUGH}"
+    else:
+        done = f"SELECT 1 FROM {address.quoted_schema}.migrations WHERE number = {number - 1}"  # noqa: S608 - checked name
+        wrong = f"NOT EXISTS ({done})"
+        problem = f"step {number} was not run: step {number - 1} of the schema is missing"
+    return f"DO $$ BEGIN IF {wrong} THEN RAISE EXCEPTION '{problem}'; END IF; END $$"
 
 
 def _step(number: int, address: ServerAddress) -> list[str]:

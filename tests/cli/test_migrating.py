@@ -127,6 +127,50 @@ async def test_sql_prints_only_what_the_schema_lacks(
     assert f"the schema is up to date ({len(steps)})" in printed
 
 
+@pytest.mark.parametrize(
+    "table",
+    [
+        "events (id bigint)",  # of the first step's names it is the one that the second step has to do with
+        "migrations (id bigint, batch bigint)",
+        "settings (id bigint)",
+    ],
+)
+async def test_sql_that_meets_an_applications_tables_leaves_no_half_of_a_store(
+    run: Callable[..., Done], postgres_url: str, table: str
+) -> None:
+    """Printed where the server cannot be reached, it is run by psql, which goes on behind a step that failed."""
+    schema = schema_of(postgres_url)
+    printed = (await asyncio.to_thread(run, "migrate", "--sql", "--db", with_query(NOWHERE, schema=schema))).out
+    connection = await asyncpg.connect(without(postgres_url, "schema"))
+    try:
+        await connection.execute(f"CREATE SCHEMA {schema}; CREATE TABLE {schema}.{table}")
+        making_schema, *steps = printed.split("BEGIN;\n")
+        await connection.execute(making_schema)
+        for step in steps:
+            with pytest.raises(asyncpg.PostgresError):
+                await connection.execute(f"BEGIN;\n{step}")
+            await connection.execute("ROLLBACK")
+        there = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = $1", schema)
+    finally:
+        await connection.close()
+    assert [name for (name,) in there] == [table.partition(" ")[0]]
+
+
+async def test_sql_needs_no_right_to_create_a_schema_that_is_there(run: Callable[..., Done], postgres_url: str) -> None:
+    """As `timeline migrate` needs none: an administrator made the schema, and its owner makes the tables."""
+    schema = schema_of(postgres_url)
+    role = f"owner_{schema}"
+    printed = (await asyncio.to_thread(run, "migrate", "--sql", "--db", postgres_url)).out
+    connection = await asyncpg.connect(without(postgres_url, "schema"))
+    try:
+        await connection.execute(f"CREATE ROLE {role}; CREATE SCHEMA {schema} AUTHORIZATION {role}; SET ROLE {role}")
+        await connection.execute(printed)
+        assert await connection.fetchval(f"SELECT max(number) FROM {schema}.migrations") == len(migrations.MIGRATIONS)  # noqa: S608 - a name of the test's
+    finally:
+        await connection.execute(f"RESET ROLE; DROP OWNED BY {role}; DROP ROLE {role}")
+        await connection.close()
+
+
 def test_a_file_is_upgraded_by_opening_it(run: Callable[..., Done], recording: Path, db: Path) -> None:
     """A file that is not there is not made, and what only a server has is refused."""
     run("migrate").fails(Exit.DATABASE, "there is no database")
