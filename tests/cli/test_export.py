@@ -6,6 +6,7 @@ import os
 import re
 import sqlite3
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 from zipfile import ZipFile
@@ -294,6 +295,18 @@ def test_a_device_is_written_to_and_not_replaced(
     assert run("export", simulated["id"], "-o", null).code == 0
     assert null.is_symlink()
     assert null.resolve().is_char_device()
+
+
+def test_a_pipe_without_a_name_of_its_own_is_written_to(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
+    """`-o /dev/stdout | gzip`, and a shell's `-o >(gzip)`: the name leads to a pipe, its resolved path to nothing."""
+    on_standard_output = run("export", simulated["id"]).out
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as pipe, ThreadPoolExecutor() as reader:
+        heard = reader.submit(pipe.read)
+        done = run("export", simulated["id"], "-o", f"/dev/fd/{writing}")
+        os.close(writing)
+        assert (done.code, done.err) == (0, "")
+        assert heard.result() == on_standard_output.encode()
 
 
 def test_a_file_that_cannot_be_written_is_told_in_one_line(

@@ -129,22 +129,25 @@ def sink_bytes(target: Target) -> Iterator[Callable[[bytes], object]]:
         raise UsageProblem(f"{file}: the file exists already. Name another with -o, or replace it with --force.")
     if is_database(real):
         raise UsageProblem(f"{file}: this is a database, which an export never replaces. Name another file with -o.")
-    # A device or a pipe is written directly; only a regular file can be replaced by a complete draft.
-    draft = real.with_name(f".{real.name}.{os.getpid()}.part") if real.is_file() or not real.exists() else real
+    # A device or a pipe is written directly, by the name that was given: the pipe that /dev/stdout leads to has no
+    # other. Only a regular file can be replaced by a complete draft.
+    direct = file.exists() and not real.is_file()
+    draft = file if direct else real.with_name(f".{real.name}.{os.getpid()}.part")
     try:
-        if draft != real:
+        if not direct:
             make_private(draft)
             take_over_mode(draft, real)
         with draft.open("wb") as written:
             yield written.write
-            if draft != real:
+            if not direct:
                 written.flush()
                 os.fsync(written.fileno())
-        draft.replace(real)
+        if not direct:
+            draft.replace(real)
     except OSError as error:
         raise UsageProblem(f"{file}: it cannot be written: {error.strerror}. Name another file with -o.") from error
     finally:
-        if draft != real:
+        if not direct:
             draft.unlink(missing_ok=True)
 
 
