@@ -48,6 +48,30 @@ def test_one_conversation_is_copied_with_what_it_shares(
     assert run("export", "branch", "--db", other).out == run("export", "branch").out
 
 
+def test_what_several_conversations_share_is_copied_and_counted_once(
+    run: Callable[..., Done], simulated: dict[str, Any], db: Path, tmp_path: Path
+) -> None:
+    """Two forks and their parent, one of them named twice, are three conversations."""
+    id_, other = simulated["id"], tmp_path / "other.db"
+    for at in ("6", "4"):
+        assert run("fork", id_, "--at", at, "--as", f"branch-{at}").code == 0
+    named = ("branch-6", "branch-4", id_, "branch-6")
+    done = run("copy", *named, "--from", db, "--to", other, "--json").json
+    parts = [(row["id"], row["known"]) for row in done["conversations"]]
+    assert parts == [(id_, 0), ("branch-6", 0), ("branch-4", 0), (id_, 6)]
+    assert "0 events copied and read back, 3 conversations" in run("copy", *named, "--from", db, "--to", other).out
+
+
+def test_a_file_is_not_copied_into_itself_by_another_of_its_names(
+    run: Callable[..., Done], simulated: dict[str, Any], db: Path, tmp_path: Path
+) -> None:
+    """It would find everything there, and look like a copy that was made."""
+    link = tmp_path / "link.db"
+    link.symlink_to(db)
+    for name in (db, link, f"sqlite:////{db}", db.parent / ".." / db.parent.name / db.name):
+        run("copy", simulated["id"], "--from", db, "--to", name).fails(Exit.USAGE, "name the same store")
+
+
 def test_a_damaged_conversation_is_named_and_the_others_are_copied(
     run: Callable[..., Done], simulated: dict[str, Any], db: Path, tmp_path: Path
 ) -> None:

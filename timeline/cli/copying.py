@@ -13,6 +13,7 @@ from timeline.cli.output import note, progress, say
 from timeline.errors import StoreCorrupt, StoreError, TimelineError
 from timeline.portable import NotCopied, copy_conversations, copy_store
 from timeline.projection.explain import counted
+from timeline.store.opening import file_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,7 +31,7 @@ async def copy(source: str, target: str, ids: Sequence[str], *, as_json: bool) -
     Raises:
         UsageProblem: both are the same store.
     """
-    if source == target:
+    if _is_one(source, target):
         raise UsageProblem("--from and --to name the same store. Give --to another file or URL.")
     done: list[Copied | NotCopied] = []
     failed: list[TimelineError] = []
@@ -57,6 +58,15 @@ async def copy(source: str, target: str, ids: Sequence[str], *, as_json: bool) -
     else:
         _print(done, len(failed))
     return worst
+
+
+def _is_one(source: str, target: str) -> bool:
+    """Return whether both name one store; a file may be named by a link, or from another folder."""
+    if source == target:
+        return True
+    with suppress(StoreError, FileNotFoundError):  # one of them is on a server or in memory, or is still to be made
+        return file_of(source).samefile(file_of(target))
+    return False
 
 
 async def _place(store: EventStore, ids: Sequence[str], target: str) -> str:
@@ -111,7 +121,8 @@ def _print(done: Sequence[Copied | NotCopied], problems: int) -> None:
         output.table(("id", "version", "copied", "known", "head"), rows)
         output.write()
     events = counted(sum(one.events for one in done), "event", "events")
-    say(f"{events} copied and read back, {counted(len(copied), 'conversation', 'conversations')}")
+    conversations = len({one.conversation for one in copied})  # one that a fork shares may have come in two parts
+    say(f"{events} copied and read back, {counted(conversations, 'conversation', 'conversations')}")
     if problems:
         found = counted(problems, "problem", "problems")
         say(f"{found}, see above; with the cure done, the same command goes on where it stopped")

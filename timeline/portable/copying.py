@@ -155,13 +155,14 @@ async def copy_conversations(
         on_progress: called with a conversation and the number of its events compared or appended.
 
     Yields:
-        The outcome of each log, ancestors first.
+        The outcome of each log, ancestors first; of one that several of them share, once, unless more of it follows.
 
     Raises:
         InvalidArgument: ``conversations`` is a single id, and no list.
         StoreError: one of the stores failed; the copy can be repeated, and goes on where it stopped.
     """
     checks.listed("conversations", conversations)
+    tried: dict[str, int] = {}
     for conversation in conversations:
         try:
             line = await _line(store, conversation)
@@ -169,7 +170,9 @@ async def copy_conversations(
             yield NotCopied(conversation, error)
             continue
         for info, until in line:
-            yield await _outcome(store, info, into, until, on_progress)
+            if tried.get(info.id, -1) < until:  # two forks may share it
+                tried[info.id] = until
+                yield await _outcome(store, info, into, until, on_progress)
 
 
 async def _outcome(
