@@ -179,4 +179,5 @@ def test_a_file_is_upgraded_by_opening_it(run: Callable[..., Done], recording: P
     row = run("migrate", "--json").json
     assert row == {"store": str(db), "before_schema": row["schema"], "schema": row["schema"], "partitions": 0}
     run("migrate", "--sql").fails(Exit.USAGE, "is no server")
+    run("migrate", "--sql", "--json", "--db", NOWHERE).fails(Exit.USAGE, "--sql prints SQL, and no JSON")
     run("migrate", "--partitions", 2).fails(Exit.USAGE, "a file has none")
