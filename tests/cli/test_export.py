@@ -401,6 +401,18 @@ def test_a_false_alarm_is_kept_by_its_name(run: Callable[..., Done], tmp_path: P
     assert not (tmp_path / "none.html").exists()
 
 
+def test_a_conversation_with_a_long_id_is_one_file_like_any_other(
+    run: Callable[..., Done], simulated: dict[str, Any], tmp_path: Path
+) -> None:
+    """A store takes an id of any length; what the inspector is asked has bounds, which are for requests."""
+    id_ = "long " * 1_000
+    assert run("fork", simulated["id"], "--as", id_).code == 0
+    for words, name in ((("--html",), "log.html"), (("--format", "bundle", "--yes"), "log.zip")):
+        done = run("export", id_, *words, "-o", tmp_path / name)
+        assert (done.code, done.out) == (0, ""), done.err
+        assert (tmp_path / name).stat().st_size
+
+
 def test_a_bug_bundle_is_listed_before_it_is_written(run: Callable[..., Done], tmp_path: Path) -> None:
     """The list comes first; with --yes the zip, whose log imports again."""
     secret, chat, packed = "ghp_" + "aB3dE6gH9j" * 3 + "kL2mN5", tmp_path / "chat.json", tmp_path / "bug.zip"

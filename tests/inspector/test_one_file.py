@@ -44,6 +44,16 @@ process.stdout.write(JSON.stringify(found));
 """
 
 
+async def test_the_file_has_its_conversation_among_many_whose_ids_contain_its_own() -> None:
+    """A search for its id gives a page of those that changed last, and it is not among these."""
+    async with open_store("memory://") as store:
+        await Timeline.open(store, "a", policy=small_policy())
+        for number in range(201):
+            await Timeline.open(store, f"cards {number}", policy=small_policy())
+        _, carried = await one_file(store, "a", Wish())
+    assert [row["id"] for row in carried.answers["conversations"]["conversations"]] == ["a"]
+
+
 async def test_the_rows_are_those_of_the_api_at_every_version(tmp_path: Path) -> None:
     """The file's own fold of states says what the server says, also after an undo, a hide and a reveal."""
     node = shutil.which("node")

@@ -13,6 +13,8 @@ MOST_ROWS = 500
 MOST_CHARACTERS = 65_536
 Version: TypeAlias = Annotated[int, Field(ge=0, le=2**53)]
 Number: TypeAlias = Annotated[int, Field(ge=1, le=10**9)]
+Id: TypeAlias = Annotated[str, Field(min_length=1)]
+"""A conversation's, which may be as long as it likes in every store."""
 Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=2_000)]
 Words: TypeAlias = Annotated[str, Field(max_length=1_000)]
 
@@ -32,7 +34,7 @@ class AskedConversations(Frozen):
 class AskedConversation(Frozen):
     """A conversation by its id."""
 
-    id: Name
+    id: Id
 
 
 class AskedRows(AskedConversation):

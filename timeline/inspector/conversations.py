@@ -38,7 +38,7 @@ async def list_conversations(reader: Reader, asked: AskedConversations) -> Conve
     after, words = _parsed(asked.cursor) if asked.cursor else None, asked.query.casefold()
     behind, total = await (_with(words, reader, after, asked.limit) if words else _all(reader, after, asked.limit))
     page = behind[: asked.limit]
-    rows = [await _row(reader, info) for info in page]
+    rows = [await listed_row(reader, info) for info in page]
     more = len(behind) > len(page)
     return Conversations(conversations=tuple(rows), total=total, next_cursor=_written(page[-1]) if more else None)
 
@@ -61,7 +61,7 @@ async def _with(words: str, reader: Reader, after: _Place | None, most: int) -> 
     return nlargest(most + 1, behind, key=_place), len(found)
 
 
-async def _row(reader: Reader, info: ConversationInfo) -> ConversationRow:
+async def listed_row(reader: Reader, info: ConversationInfo) -> ConversationRow:
     """Return the row of a conversation; one whose log is damaged does not keep the others from being listed."""
     try:
         return conversation_row(info, await reader.tallies.of(info))

@@ -16,7 +16,7 @@ from timeline.inspector.calls import list_calls, show_body, show_call, show_cont
 from timeline.inspector.chart import show_chart
 from timeline.inspector.cleaning import Cleaner
 from timeline.inspector.compactions import all_compactions, list_compactions
-from timeline.inspector.conversations import list_conversations, show_conversation
+from timeline.inspector.conversations import listed_row, show_conversation
 from timeline.inspector.family import show_family
 from timeline.inspector.onefile.histories import Histories, histories
 from timeline.inspector.reader import Reader
@@ -171,9 +171,12 @@ async def _answers(reader: Reader, carried: Carried) -> None:
     carried.answers["calls"] = await _pages(
         reader, carried.conversation, asked.AskedCalls, list_calls, ("calls", "costs", "cache")
     )
-    listed = await list_conversations(reader, asked.AskedConversations(query=carried.conversation, limit=200))
-    rows = [row.model_dump(mode="json") for row in listed.conversations if row.id == carried.conversation]
-    carried.answers["conversations"] = {"conversations": rows, "total": len(rows), "next_cursor": None}
+    row = await listed_row(reader, await reader.store.info(carried.conversation))
+    carried.answers["conversations"] = {
+        "conversations": [row.model_dump(mode="json")],
+        "total": 1,
+        "next_cursor": None,
+    }
 
 
 async def _pages(reader: Reader, conversation: str, asks: Any, read: Any, lists: tuple[str, ...]) -> dict[str, Any]:
