@@ -307,6 +307,17 @@ def test_a_failed_result_says_so_to_the_models_that_take_it(model: str, said: di
     assert shown[2]["content"][0]["toolResult"] == {"toolUseId": "c", "content": [{"text": "no such file"}], **said}
 
 
+def test_a_document_of_texts_is_its_texts() -> None:
+    """In Anthropic's form, that is: this API's own blocks say by a key, not by a type, where their content is."""
+    texts: dict[str, Any] = {"type": "content", "content": [{"type": "text", "text": "words"}]}
+    document = {"type": "document", "title": "T", "source": texts}
+    assert messages(prompt("Look.", data=[document]))[0]["content"] == [{"text": "Look."}, {"text": "T\nwords"}]
+    own = {"type": "document", "name": "T", "source": {"content": [{"text": "words"}]}}
+    assert messages(prompt("Look.", data=[own]))[0]["content"][1] == {
+        "document": {key: own[key] for key in ("name", "source")}
+    }
+
+
 def test_a_document_gets_a_name_that_the_service_takes_and_a_text() -> None:
     """It refuses a dot in a name, two spaces, and a message of documents alone."""
     source = {"type": "base64", "media_type": "application/pdf", "data": "aGk="}

@@ -70,7 +70,7 @@ def has_block(part: Part, place: str) -> bool:
 
 
 def _block_of(part: Part, place: str, origin: str) -> Part | None:
-    if part["type"] in FILES and isinstance(source := part.get("source"), dict) and _SOURCES & source.keys():
+    if part["type"] in FILES and _is_own(source := object_of(part, "source")):
         return _own_block(part, source, place)
     part = translated(part)
     made = anthropic_media(part, BEDROCK, place)
@@ -82,6 +82,11 @@ def _block_of(part: Part, place: str, origin: str) -> Part | None:
         return {"image": {"format": mime.partition("/")[2], "source": {"bytes": data}}}
     name = _document_name(text_of(part, "title"), origin)
     return {"document": {"format": "pdf", "name": name, "source": {"bytes": data}}} if mime == _PDF else None
+
+
+def _is_own(source: Part) -> bool:
+    """Return whether a source has this API's form, which says by a key what Anthropic's says by a type."""
+    return "type" not in source and not _SOURCES.isdisjoint(source)
 
 
 def _own_block(part: Part, source: Part, place: str) -> Part | None:
