@@ -102,6 +102,20 @@ def test_a_removed_message_in_the_middle_is_trimmed_not_abandoned() -> None:
     assert told(rest, divergence(rest, log("abcd", ids=True))) == ("", ())
 
 
+def test_messages_in_another_order_are_said_again_in_that_order() -> None:
+    """From the first one on that the list has later than the log: none of them is shown twice."""
+    moved = [Given("a", "id1"), Given("c", "id3"), Given("b", "id2"), Given("d", "id4")]
+    assert told(moved, divergence(moved, log("abcd", ids=True))) == ("cbd", (2, 3, 4))
+    last_first = [Given("c", "id3"), Given("a", "id1"), Given("b", "id2")]
+    assert told(last_first, divergence(last_first, log("abc", ids=True))) == ("cab", (1, 2, 3))
+
+
+def test_a_message_that_the_list_has_twice_is_said_twice() -> None:
+    """The second one is new, and what lies between them is not left."""
+    twice = said("aba", "id1", "id2", "id1")
+    assert told(twice, divergence(twice, log("ab", ids=True))) == ("a", ())
+
+
 def test_a_branch_that_the_list_has_again_is_revived() -> None:
     """By its ids: the words alone do not bring an abandoned answer back."""
     known = log("abcxy", gone="23", ids=True)
@@ -159,7 +173,7 @@ def test_ids_place_any_beginning_exactly(known: str, data: st.DataObject) -> Non
 
 @for_all(letters, st.data())
 def test_a_list_with_ids_is_shown_in_its_order_and_known_the_second_time(known: str, data: st.DataObject) -> None:
-    """Whatever was removed, rewritten or added anywhere in it, as long as one message is what it was."""
+    """Whatever was removed, rewritten, moved or added anywhere in it, as long as one message is what it was."""
     list_ = said(known, *(f"id{n}" for n in range(1, len(known) + 1)))
     list_ = [block for block in list_ if data.draw(st.booleans())]
     for number in range(1, len(list_)):
@@ -167,6 +181,7 @@ def test_a_list_with_ids_is_shown_in_its_order_and_known_the_second_time(known: 
             list_[number] = Given("x", list_[number].id)
     if not list_:
         return
+    list_ = data.draw(st.permutations(list_) | st.just(list_))
     for number, key in enumerate(data.draw(letters)):
         list_.insert(data.draw(st.integers(0, len(list_))), Given(key, f"new{number}"))
     before = log(known, ids=True)
@@ -175,6 +190,8 @@ def test_a_list_with_ids_is_shown_in_its_order_and_known_the_second_time(known: 
     after = [*left, *(LoggedBlock(100 + n, *list_[n]) for n in found.new)]
     shown = iter([block.key for block in after])
     assert all(block.key in shown for block in list_)
+    known_ids = [(block.key, block.id) for block in after]
+    assert len(known_ids) == len({*known_ids})
     again = divergence(list_, after)
     assert (again.new, again.abandoned) == ((), ())
 

@@ -162,6 +162,23 @@ async def test_a_branch_that_is_taken_up_again_is_shown_again_and_not_stored_twi
     assert len(await blocks_in(store, "c1")) == 10
 
 
+async def test_messages_in_another_order_are_sent_in_that_order_and_each_once() -> None:
+    """The application sorts its history: two answers stand in each other's place, with their calls and results."""
+    store = MemoryStore()
+    call = Answer("Looking.", calls=(Call("bash", {"command": "ls"}, "k1"),))
+    with FakeProvider([call, "Seen.", "Yes.", "Good."]) as provider:
+        agent = chatting(provider, store)
+        await agent.ainvoke(human("one"), THREAD)
+        reply = await agent.ainvoke(human("two"), THREAD)
+        first, second = reply["messages"][:4], reply["messages"][4:]
+        emptied = RemoveMessage(id=REMOVE_ALL_MESSAGES)
+        reply = await agent.ainvoke({"messages": [emptied, *second, *first, HumanMessage("three")]}, THREAD)
+        assert await fine(store, provider)
+    texts = [text for _, text in provider.asked[-1].said if '"k1"' not in text]  # the call is behind its words
+    ran = next(message.content for message in first if message.type == "tool")
+    assert texts == ["two", "Yes.", "one", "Looking.", ran, "Seen.", "three"]
+
+
 async def test_what_was_abandoned_can_be_taken_back() -> None:
     """Any of its blocks brings all of them back, and the next call of the model shows them."""
     store = MemoryStore()

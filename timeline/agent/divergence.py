@@ -118,10 +118,22 @@ class _Comparison:
         self._ids_last = bool(self._matched)
 
     def _first_rewritten(self) -> int | None:
-        """Return the place of the first thing that the list says otherwise, in front of something that is known.
+        """Return the place of the first thing that the list says otherwise or elsewhere; None where it only goes on.
 
         A list is read in its order, and a log only grows: so all behind that place is said again, behind what is new.
         """
+        places = [self._first_said_otherwise(), self._first_moved()]
+        return min((place for place in places if place is not None), default=None)
+
+    def _first_moved(self) -> int | None:
+        """Return the place of the first message that the list has behind one that the log has behind it, by its id."""
+        given = {block for number, block in enumerate(self._given) if block.id and number not in self._matched}
+        matched = {*self._matched.values()}
+        shown = ((n, Given(block.key, block.id)) for n, block in enumerate(self._known) if block.shown)
+        return next((n for n, block in shown if block in given and n not in matched), None)
+
+    def _first_said_otherwise(self) -> int | None:
+        """Return the place of the first thing that the list says otherwise in front of something that is known."""
         behind = -1
         gap: list[int] = []
         for number in range(max(self._matched, default=-1) + 1):

@@ -70,8 +70,8 @@ class ListFollower:
 
         A list that leaves the log (a question was edited, an answer is written again) has the log's tail omitted with
         the reason ``abandoned``, in the same append; a compaction that covers any of that tail is undone. `reveal` of
-        one abandoned block takes it back. So is all from the place on where the list has a message rewritten or added
-        in front of known ones: what it says from there on is appended again.
+        one abandoned block takes it back. So is all from the place on where the list has a message rewritten, added in
+        front of known ones, or by its id elsewhere: what it says from there on is appended again.
 
         Args:
             messages: the blocks of each message, in order.
