@@ -39,3 +39,9 @@ def test_a_message_that_nobody_gave_has_no_original() -> None:
     yes, summary = block_says([prompt(3)]), block_says([UserPrompt(text="what was before")])
     assert originals([summary, (), yes], [yes]) == [None, None, 0]
     assert originals([yes, yes], [yes]) == [None, 0]
+
+
+def test_a_dropped_message_does_not_take_the_place_of_an_earlier_one_that_says_the_same() -> None:
+    """A context has what the application dropped; what stands in front of that is sent as the framework has it."""
+    yes, no, long = (block_says([UserPrompt(text=text)]) for text in ("yes", "no", "long"))
+    assert originals([yes, no, yes, long], [yes, no, long]) == [0, 1, None, 2]

@@ -115,9 +115,19 @@ def originals(made: Sequence[Sayings], given: Sequence[Sayings]) -> list[int | N
     """Return for each message of a context the index of the framework's message with the same content, or None.
 
     A context is the end of a conversation, so the search begins at the end: of two messages with the same content the
-    newer one is shown.
+    newer one is shown. A context has less than the framework where something is covered, and more where the framework
+    dropped something: a dropped message may say what an earlier one says, and must not take that one's place, or all in
+    front of it would be written anew. So each is looked for in the other, and the search that finds more holds.
     """
-    last = len(given) - 1
-    places = Positions(says or None for says in reversed(given))
-    found = [places.next(says) if says else None for says in reversed(made)]
-    return [None if place is None else last - place for place in reversed(found)]
+    less = _from_the_end(made, given)
+    more = {place: number for number, place in _from_the_end(given, made).items()}
+    found = less if len(less) >= len(more) else more
+    return [found.get(number) for number in range(len(made))]
+
+
+def _from_the_end(these: Sequence[Sayings], others: Sequence[Sayings]) -> dict[int, int]:
+    """Return by the index of each message the index of the last of the others that says the same, in order."""
+    last = len(others) - 1
+    places = Positions(says or None for says in reversed(others))
+    found = ((n, places.next(these[n])) for n in reversed(range(len(these))) if these[n])
+    return {number: last - place for number, place in found if place is not None}
