@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from agents import Agent, RunConfig, RunContextWrapper, Runner, RunState, function_tool
+from agents import Agent, RunConfig, RunContextWrapper, Runner, RunState, SQLiteSession, function_tool
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -487,6 +487,28 @@ async def test_an_output_that_the_sdk_adds_twice_is_stored_once() -> None:
     await session.add_items([user("Go"), call("c1"), call("c2"), output("c1")])
     await session.add_items([output("c1"), output("c2", "late")])
     assert await session.get_items() == [user("Go"), call("c1"), call("c2"), output("c1"), output("c2", "late")]
+
+
+async def test_a_history_with_an_output_of_no_call_is_put_back_as_it_is() -> None:
+    """Trimming took the call away; the SDK's own session keeps whatever it is given."""
+    items = [
+        user("one"),
+        call("c1"),
+        output("c1"),
+        output("gone"),
+        user("two"),
+        call("c2"),
+        output("c2"),
+        said("Done."),
+    ]
+    for kept in (items, items[1:], [*items[4:], *items[:4]]):
+        session, theirs = await session_in(MemoryStore()), SQLiteSession("s")
+        for one in (session, theirs):
+            await one.add_items(items)
+            await one.clear_session()
+            await one.add_items(kept)
+        assert await session.get_items() == await theirs.get_items() == kept
+        assert (await session.timeline.verify()).ok
 
 
 async def test_an_approval_that_comes_late_leaves_nothing_of_what_was_said_meanwhile() -> None:

@@ -121,10 +121,15 @@ def answered_again(window: Window, new: Sequence[Sequence[Block]]) -> list[str]:
     return found
 
 
-def answering_again(history: Sequence[Stored], new: list[list[Block]]) -> Branch:
-    """Leave what came of the first answer; of a call that was left, take its branch up again up to the answer."""
+def answering_again(history: Sequence[Stored], new: list[list[Block]], answered: set[str]) -> Branch:
+    """Leave what came of the first answer; of a call that was left, take its branch up again up to the answer.
+
+    Args:
+        history: all items of the log.
+        new: the items, each as its blocks.
+        answered: the ids of the calls that `answered_again` found. The items may bring other calls with their outputs.
+    """
     items = [items_of(blocks)[0][0] for blocks in new]
-    answered = {call_id for item in items if (call_id := answers(item)) is not None}
     calls = [n for n, stored in enumerate(history) if call_of(stored.item) in answered]
     shown = [n for n in calls if not history[n].gone]
     if shown:

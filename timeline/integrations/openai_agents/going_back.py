@@ -92,8 +92,8 @@ async def went_on_elsewhere(timeline: Timeline, store: EventStore, new: list[lis
         return False
 
     async def choose() -> Branch:
-        if answered_again(timeline.window, new):
-            return answering_again(await whole_history(store, timeline.id), new)
+        if answered := answered_again(timeline.window, new):
+            return answering_again(await whole_history(store, timeline.id), new, set(answered))
         return taking_up(timeline.window, new)
 
     await _carry_out(timeline, choose)
