@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.scenes import answer, call, prompt, result
-from timeline.agent.deduplication import content_key, content_keys, new_messages
+from timeline.agent.deduplication import content_key, content_keys, new_messages, places_in_runs
 from timeline.blocks import AssistantCompletion, Block, CustomBlock, RangeSummary, SystemMessage, ToolCall
 
 WORDS = st.sampled_from(["go on", "yes", "done"])
@@ -78,3 +78,13 @@ def test_summaries_and_empty_marks_are_nothing_that_a_list_would_say() -> None:
     ]
     cut = ToolCall(call_id="b", name="run", arguments='{"x')
     assert list(content_keys(log)) == [content_key(call("a")), content_key(cut), content_key(prompt(text="go on"))]
+
+
+def test_what_is_said_at_many_places_is_meant_where_most_follows() -> None:
+    """The list is the end of a history, or lacks a part of it; what is nowhere has no place."""
+    log = [*"acbcdce"]
+    assert places_in_runs([*"cdce"], log) == {0: 3, 1: 4, 2: 5, 3: 6}
+    assert places_in_runs([*"acdce"], log) == {0: 0, 1: 1, 2: 4, 3: 5, 4: 6}
+    assert places_in_runs([*"acxce"], log) == {0: 0, 1: 1, 3: 5, 4: 6}
+    assert places_in_runs([*"xy"], log) == {}
+    assert places_in_runs([], log) == {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import pytest
 
 from tests.scenes import answer, call, log_of, opened, prompt, result, small_policy, words
 from tests.sdks import anthropic_message
@@ -139,6 +140,28 @@ async def test_a_list_of_calls_without_ids_is_appended_once() -> None:
         "react.tool.result",
     ]
     assert await follower.take_messages(history, wire="gemini") == []
+
+
+@pytest.mark.parametrize("named", [False, True], ids=["by_content", "by_ids"])
+@pytest.mark.parametrize("kept", [slice(4, 16), slice(9, 16)], ids=["from_a_prompt_on", "from_a_call_on"])
+async def test_a_trimmed_list_of_equal_calls_without_ids_is_known(kept: slice, *, named: bool) -> None:
+    """Each turn runs the same command: a call is the one of its turn, and not the first that the log has."""
+    timeline = await opened(MemoryStore())
+    turns = [
+        [asked(f"prompt {n}"), *looked(n), {"role": "model", "parts": [{"text": f"answer {n}"}]}] for n in range(4)
+    ]
+    history = [message for turn in turns for message in turn]
+    ids = [f"m{n}" for n in range(len(history))] if named else None
+    follower = timeline.list_follower()
+    await follower.take_messages(history, wire="gemini", ids=ids)
+    for list_, names in ((history[kept], ids and ids[kept]), (history[:4] + history[12:], ids and ids[:4] + ids[12:])):
+        assert await follower.take_messages(list_, wire="gemini", ids=names) == []
+    grown = [*history[kept], asked("one more"), *looked(2)]
+    names = ids and [*ids[kept], "n1", "n2", "n3"]
+    new = await follower.take_messages(grown, wire="gemini", ids=names)
+    assert [block.type for block in new] == ["user.prompt", "react.tool.call", "react.tool.result"]
+    items = [item.block for item in timeline.window.items if item.state != "omitted"]
+    assert [b.text for b in items if isinstance(b, ToolResult)] == [f'{{"result":"seen {n}"}}' for n in (0, 1, 2, 3, 2)]
 
 
 async def test_a_call_without_an_id_that_was_left_is_another_call_when_it_is_made_again() -> None:

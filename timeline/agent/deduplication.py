@@ -128,6 +128,44 @@ class TextsInOne:
         return self._first.get(key)
 
 
+def nameless_key(block: Block) -> str:
+    """Return the content key of a block without the id of its call, for calls to which nobody gave one."""
+    return content_key(block.model_copy(update={"call_id": "-"}) if isinstance(block, ToolCall | ToolResult) else block)
+
+
+def places_in_runs(keys: Sequence[str], known: Sequence[str]) -> dict[int, int]:
+    """Place the keys of a list in those of a log, in order; return the place of each that has one.
+
+    The same may be said at many places, as where a tool is called again and again. Of these the list means the one
+    from which most of it follows: it may be the end of the history, or lack a part of it.
+    """
+    places: defaultdict[str, list[int]] = defaultdict(list)
+    for place, key in enumerate(known):
+        places[key].append(place)
+    found: dict[int, int] = {}
+    number, behind = 0, 0
+    while number < len(keys):
+        own = places.get(keys[number], [])
+        place, length = _longest_run(keys, number, known, own[bisect_left(own, behind) :])
+        found |= {number + n: place + n for n in range(length)}
+        number, behind = number + max(length, 1), place + length if length else behind
+    return found
+
+
+def _longest_run(keys: Sequence[str], number: int, known: Sequence[str], places: Sequence[int]) -> tuple[int, int]:
+    """Return from which of some places on a log says the same as a list for longest, and for how long."""
+    at, longest = 0, 0
+    for place in places:
+        length, most = 0, min(len(keys) - number, len(known) - place)
+        while length < most and keys[number + length] == known[place + length]:
+            length += 1
+        if length > longest:
+            at, longest = place, length
+        if number + longest == len(keys):
+            break
+    return at, longest
+
+
 def new_messages(
     messages: Sequence[Sequence[Block]], known: Iterable[str], texts: TextsInOne | None = None
 ) -> list[list[Block]]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import anyio
 
-from timeline.agent.deduplication import from_where_a_log_begins
+from timeline.agent.deduplication import from_where_a_log_begins, nameless_key, places_in_runs
 from timeline.agent.divergence import Given, divergence
 from timeline.agent.log_blocks import LogBlocks
 from timeline.agent.messages import placed_in_turns, read_messages, read_system
@@ -48,9 +48,9 @@ class ListFollower:
         self._version = 0
         self._is_whole = True
         """Whether the log is read from its first event on; False where the beginning was scavenged."""
-        self._calls: dict[int, ToolCall] = {}
-        """The log's calls by their versions, for lists whose calls have no ids."""
-        self._calls_version = 0
+        self._said: dict[int, _Said] = {}
+        """What the log says by its versions, for lists whose calls have no ids."""
+        self._said_version = 0
         self._home = Home(f"the list follower of conversation {conversation.id!r}")
         self._lock = anyio.Lock()
 
@@ -101,7 +101,7 @@ class ListFollower:
         """Append the messages of a list that the log does not hold, as `take` does; return their blocks.
 
         Leading system messages are not appended: they are the ``system`` of a render. A call without an id has that of
-        the log's next call that says the same.
+        the log's call that says the same in the same place.
 
         Args:
             messages: a provider's messages, as for `Timeline.append_messages`.
@@ -154,22 +154,30 @@ class ListFollower:
         read = read_messages(messages, wire=wire, names=names, ids=call_ids)
         if not call_ids.made:
             return read
-        calls = await self._shown_calls()
-        read = read_messages(messages, wire=wire, names=names, ids=CallIds(calls.values()))
+        said = await self._shown_blocks()
+        read = read_messages(messages, wire=wire, names=names, ids=CallIds(self._meant(read, said)))
         left = {*self._compared(self._let_in(read), ids, whole=whole).departure.abandoned}
-        if not left & calls.keys():
+        if not left & said.keys():
             return read
-        stayed = (call for version, call in calls.items() if version not in left)
-        return read_messages(messages, wire=wire, names=names, ids=CallIds(stayed))
+        stayed = {version: block for version, block in said.items() if version not in left}
+        return read_messages(messages, wire=wire, names=names, ids=CallIds(self._meant(read, stayed)))
 
-    async def _shown_calls(self) -> dict[int, ToolCall]:
-        """Return the log's calls that are not abandoned, by their versions."""
-        events = await self._conversation.log.since(self._calls_version)
-        self._calls_version = events[-1].version if events else self._calls_version
+    async def _shown_blocks(self) -> dict[int, _Said]:
+        """Return what the log says that is not abandoned, by its versions."""
+        events = await self._conversation.log.since(self._said_version)
+        self._said_version = events[-1].version if events else self._said_version
         blocks = ((event.version, appended_block(event.payload)) for event in events)
-        self._calls |= {version: block for version, block in blocks if isinstance(block, ToolCall)}
+        self._said |= {version: _said(block) for version, block in blocks if block is not None}
         shown = {known.version for known in self._log.known() if known.shown}
-        return {version: call for version, call in self._calls.items() if version in shown}
+        return {version: said for version, said in self._said.items() if version in shown}
+
+    def _meant(self, read: Sequence[Sequence[Block]], said: dict[int, _Said]) -> list[ToolCall]:
+        """Return the calls of the log that a list has, by what stands around them: the list may be trimmed anywhere."""
+        blocks = [block for own in self._let_in(read) for block in own]
+        logged = [*said.values()]
+        places = places_in_runs([nameless_key(block) for block in blocks], [block.key for block in logged])
+        calls = (logged[place].call for _, place in sorted(places.items()))
+        return [call for call in calls if call is not None]
 
     def _let_in(self, messages: Sequence[Sequence[Block]]) -> list[Sequence[Block]]:
         """Return blocks as the log has them."""
@@ -238,7 +246,7 @@ class ListFollower:
         if not self._version:
             first = (await self._conversation.store.info(self._conversation.id)).first_version
             self._version, self._is_whole = first - 1, first == 1
-            self._calls_version = self._version
+            self._said_version = self._version
         events = await self._conversation.log.since(self._version)
         self._log.add(events)
         self._version = events[-1].version if events else self._version
@@ -270,6 +278,17 @@ class ListFollower:
             StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
         """
         return await append_in_turns(self._conversation, messages, given(now))
+
+
+class _Said(NamedTuple):
+    """What a block of the log says, without the id of a call; and the call, if it is one."""
+
+    key: str
+    call: ToolCall | None
+
+
+def _said(block: Block) -> _Said:
+    return _Said(nameless_key(block), block if isinstance(block, ToolCall) else None)
 
 
 class _Compared(NamedTuple):
