@@ -92,8 +92,7 @@ def batches(mended: Mended) -> Generator[Batch, int]:
     """Yield what the writer is to run, one after another; take what each of them returned."""
     wrong = {each.what for each in mended.found if each.derivable}
     if "file" in wrong:
-        for (name,) in mended.copy.execute(query_statements.INDEXES).fetchall():
-            yield partial(_reindex, name=name)
+        yield _pages
     yield from (batch for what, batch in _AT_ONCE.items() if what in wrong)
     if "conversations" in wrong:
         yield from _rows_of_conversations()
@@ -119,8 +118,8 @@ def _indexed_anew(head: int) -> Generator[Batch, int]:
         reached = yield partial(catch_up, until=head)
 
 
-def _reindex(connection: sqlite3.Connection, name: str) -> int:
-    connection.execute(f'REINDEX main."{name}"')
+def _pages(connection: sqlite3.Connection) -> int:
+    mending.mend_file(connection)
     return 0
 
 

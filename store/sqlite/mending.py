@@ -22,7 +22,7 @@ from timeline.ports import Finding
 from ..codec import has_hash
 from ..digests import rows_of
 from ..failures import damage_said
-from . import bases, conversation_rows, digest_rows, query_statements, sources, statements, waypoints
+from . import bases, broken_trees, conversation_rows, digest_rows, query_statements, sources, statements, waypoints
 from .facts import proof_of, reach
 from .search import FORM as SEARCH_FORM
 from .search import index_up_to
@@ -36,6 +36,11 @@ DERIVED: Final = frozenset(
     {"compactions", "digest_entries", "facts", "facts_progress", "search_progress", "snapshots", "waypoints"}
 )
 """Tables whose rows follow from the log, but for the facts of what was scavenged."""
+_FROM_THE_LOG: Final = DERIVED | {
+    *("search_index_config", "search_index_data", "search_index_docsize", "search_index_idx"),
+    *("sqlite_stat1", "sqlite_stat4"),
+}
+"""Tables that may lose their rows: with those of the full-text index, and those that only guide SQLite's plans."""
 _SOURCES: Final = frozenset({"bases", "erased", "settings", "stored_values"})
 """Tables that are made anew without rows, so that the store works; other records say what was in them, or is lost."""
 _DAMAGE: Final = (sqlite3.DatabaseError, TypeError, ValueError, AttributeError, LookupError)
@@ -64,22 +69,31 @@ def mend(connection: sqlite3.Connection, where: str) -> list[Finding]:
 
 
 def _file(connection: sqlite3.Connection) -> list[Finding]:
-    """Check the pages of the file, and make its indexes anew where these are what is damaged."""
-    messages = _integrity(connection)
+    """Check the pages of the file, and make its indexes and derived tables anew where these are what is damaged."""
+    messages = broken_trees.problems(connection)
     if not messages:
         return []
-    with suppress(sqlite3.DatabaseError):
-        connection.execute("REINDEX")
-    left = set(_integrity(connection))
-    return [Finding("file", message, derivable=message not in left) for message in messages]
+    made_anew = mend_file(connection)
+    left = set(broken_trees.problems(connection))
+    found = [Finding("file", f"pages of {table} or of its indexes are broken", derivable=True) for table in made_anew]
+    return found + [Finding("file", message, derivable=message not in left) for message in messages]
 
 
-def _integrity(connection: sqlite3.Connection) -> list[str]:
+def mend_file(connection: sqlite3.Connection) -> list[str]:
+    """Make indexes and derived tables anew whose pages are broken; return the tables that they are of."""
+    made_anew = broken_trees.made_anew(connection, _FROM_THE_LOG - _irreplaceable(connection))
+    # At once: where a table is dropped, SQLite moves pages, and comes upon those that belong to nobody.
+    broken_trees.without_unused(connection)
+    return made_anew
+
+
+def _irreplaceable(connection: sqlite3.Connection) -> frozenset[str]:
+    """Return the derived tables with rows that nothing gives again: facts of events that were scavenged."""
     try:
-        messages = [str(message) for (message,) in connection.execute(f"PRAGMA integrity_check({MOST})")]
-    except sqlite3.DatabaseError as damage:
-        messages = [str(damage)]
-    return [] if messages == ["ok"] else messages
+        scavenged = connection.execute("SELECT 1 FROM events NOT INDEXED WHERE checksum = '' LIMIT 1").fetchone()
+    except sqlite3.DatabaseError:
+        return frozenset({"facts"})  # nobody can say
+    return frozenset({"facts"} if scavenged else ())
 
 
 def _orphans(connection: sqlite3.Connection) -> list[Finding]:
@@ -425,10 +439,11 @@ def _index_anew(connection: sqlite3.Connection, head: int) -> None:
 
 def drop_index(connection: sqlite3.Connection) -> None:
     """Drop the full-text index, however damaged: what makes it anew begins at the first event."""
-    # FTS5 does not even drop an index whose settings it cannot read.
+    # FTS5 does not even drop an index whose settings, or whose list of segments, it cannot read.
     with suppress(sqlite3.DatabaseError):
         connection.execute("DELETE FROM main.search_index_config")
         connection.execute("INSERT INTO main.search_index_config VALUES ('version', 4)")
+        connection.execute("INSERT OR REPLACE INTO main.search_index_data VALUES (1, x''), (10, zeroblob(7))")
     with transaction(connection):
         connection.execute(query_statements.DROP_INDEX)
         connection.execute(query_statements.FORGET_PROGRESS)

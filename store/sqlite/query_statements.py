@@ -293,11 +293,6 @@ REWRITTEN_SINCE: Final = (
     " (SELECT count(*) FROM erased), (SELECT total(first_version - 1) FROM conversations)"
 )
 """What rises with all that changes the rows of older events: redactions, undone compactions, erasures, scavenges."""
-INDEXES: Final = (
-    "SELECT name FROM sqlite_schema WHERE type = 'index' AND tbl_name NOT LIKE 'search_index%' UNION"
-    " SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND wr ORDER BY name"
-)
-"""With the tables that are indexes themselves."""
 
 _SCORE = "bm25(search_index, 1.0, 1.0, 0.0)"
 SEARCH: Final = (

@@ -216,7 +216,8 @@ IDS_KNOWN: Final = (
     f" CROSS JOIN events AS e ON e.conversation = {_KEY_OF} AND e.event_id = wanted.value"
 )
 
-HEAD_POSITION: Final = "SELECT coalesce(max(position), 0) FROM events"
+HEAD_POSITION: Final = "SELECT coalesce(max(position), 0) FROM events NOT INDEXED"
+"""The statistics of a small store lead SQLite to an index of the versions, which it then reads to its end."""
 
 PAGE_OF_ALL: Final = (
     f"SELECT c.id, {EVENT} FROM events AS e CROSS JOIN conversations AS c ON c.key = e.conversation"

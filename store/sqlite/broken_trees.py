@@ -1,0 +1,102 @@
+"""Make indexes and derived tables anew whose pages are broken, so that repairs get past them.
+
+SQLite empties a b-tree page by page before it fills it anew. So neither REINDEX nor DELETE nor DROP gets past a page
+that makes no sense, such as one that a disk filled with zeros. Here the schema is led to an empty root instead. The
+pages of the old one belong to nobody then, until `without_unused` leaves them out.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from typing import TYPE_CHECKING, Final
+
+from .transactions import set_pragma
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+MOST: Final = 20
+"""Problems of the file that SQLite is asked for."""
+_TABLES: Final = (
+    "SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type IN ('table', 'shadow')"
+    " AND name NOT IN ('sqlite_schema', 'sqlite_sequence') ORDER BY name"
+)
+_INDEXES: Final = "SELECT name FROM main.sqlite_schema WHERE type = 'index' AND tbl_name = ? ORDER BY name"
+_MAKE_ROOT: Final = {
+    False: "CREATE TABLE main.timeline_empty_root (x)",
+    True: "CREATE TABLE main.timeline_empty_root (x PRIMARY KEY) WITHOUT ROWID",
+}
+"""What makes an empty root: of a table; and of an index, or of a table that is an index itself."""
+_LEAD_TO_ROOT: Final = (
+    "UPDATE main.sqlite_schema SET rootpage = (SELECT rootpage FROM main.sqlite_schema"
+    " WHERE name = 'timeline_empty_root') WHERE name = ?"
+)
+_FORGET_ROOT: Final = "DELETE FROM main.sqlite_schema WHERE name = 'timeline_empty_root'"
+_UNUSED: Final = re.compile(r"Page \d+(?: is|:) never used")
+_UNMENDED: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_CONSTRAINT}
+"""What SQLite says where the rows of a table cannot be read, or are not those that a key of it allows."""
+
+
+def problems(connection: sqlite3.Connection, table: str | None = None) -> list[str]:
+    """Return what SQLite finds wrong with the pages of the file, or of one table and its indexes."""
+    what = MOST if table is None else f"'{table}'"
+    try:
+        messages = [str(message) for (message,) in connection.execute(f"PRAGMA main.integrity_check({what})")]
+    except sqlite3.DatabaseError as damage:
+        messages = [str(damage)]
+    return [] if messages == ["ok"] else messages
+
+
+def made_anew(connection: sqlite3.Connection, emptied: Collection[str]) -> list[str]:
+    """Make the broken b-trees anew that can be; return the tables that they are of.
+
+    Args:
+        connection: the one that writes.
+        emptied: tables that lose their rows where they are broken; of every other one the indexes alone are made anew.
+    """
+    tables = connection.execute(_TABLES).fetchall()
+    return [
+        table
+        for table, is_index in tables
+        if problems(connection, table) and _is_replaced(connection, table, is_index=is_index, rows_too=table in emptied)
+    ]
+
+
+def without_unused(connection: sqlite3.Connection) -> None:
+    """Rewrite the file without pages that belong to nobody, if nothing else is wrong with it."""
+    lines = [line for message in problems(connection) for line in message.splitlines() if not line.startswith("***")]
+    if lines and all(map(_UNUSED.fullmatch, lines)):
+        with set_pragma(connection, "temp_store", "FILE"):
+            connection.execute("VACUUM")
+
+
+def _is_replaced(connection: sqlite3.Connection, table: str, *, is_index: bool, rows_too: bool) -> bool:
+    """Put new b-trees in the places of a table's; return whether it is sound then. If not, it is as it was."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if rows_too:
+            _lead_to_empty(connection, table, is_index=is_index)
+        for (index,) in connection.execute(_INDEXES, (table,)).fetchall():
+            _lead_to_empty(connection, index, is_index=True)
+        connection.execute(f'REINDEX main."{table}"')
+        if problems(connection, table):
+            return False
+        connection.execute("COMMIT")
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode & 0xFF not in _UNMENDED:
+            raise
+        return False
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        connection.execute("PRAGMA writable_schema = RESET")
+    return True
+
+
+def _lead_to_empty(connection: sqlite3.Connection, name: str, *, is_index: bool) -> None:
+    connection.execute(_MAKE_ROOT[is_index])
+    connection.execute("PRAGMA writable_schema = ON")
+    connection.execute(_LEAD_TO_ROOT, (name,))
+    connection.execute(_FORGET_ROOT)
+    connection.execute("PRAGMA writable_schema = RESET")  # and read the schema again
