@@ -41,6 +41,17 @@ def own_opening(openings: Sequence[tuple[int, str]]) -> tuple[int, str] | None:
     return openings[-1] if openings else None
 
 
+def lost_beginning(openings: Sequence[tuple[int, str]], first: int) -> str:
+    """Return what is wrong with a conversation that has no own event before a version, if it cannot begin there.
+
+    Behind what it shares with a parent a fork begins with the event that opens it, every other one with version 1. What
+    lies before any other event is lost: it is in no parent, whose events of these versions are others.
+    """
+    if first == 1 or any(version == first for version, _ in openings):
+        return ""
+    return f"begins at version {first}, with an event that opens nothing: those before it are missing"
+
+
 def opened(openings: Sequence[tuple[int, str]], row: Mapping[str, Any], base: int) -> tuple[dict[str, Any], str | None]:
     """Return what the opening event says, title and parent link, and the id of a parent that shares its past."""
     opening = own_opening(openings)
@@ -78,12 +89,12 @@ def first_behind(base: tuple[int, str], stored: int) -> int:
 def differences(id_: str, row: Mapping[str, Any], made: Mapping[str, Any]) -> tuple[list[str], list[Finding]]:
     """Return the columns in which a row differs from what its events say, and what there is to say of each."""
     different = [name for name in NAMES if row[name] != made[name]]
+    are_missing = row["version"] > made["version"]  # the row says so, and stays
     found = []
     for name in different:
-        missing = name == "version" and row[name] > made[name]
-        more = "; newer ones are missing" if missing else _CUT if name == "head" else ""
+        more = "; newer ones are missing" if are_missing and name == "version" else _CUT if name == "head" else ""
         problem = f"{id_!r}: its {name} is {_short(row[name])}, and its events say {_short(made[name])}{more}"
-        found.append(Finding("conversations", problem, derivable=not missing))
+        found.append(Finding("conversations", problem, derivable=not are_missing))
     return different, found
 
 

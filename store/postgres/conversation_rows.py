@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ..conversation_rows import NAMES, differences, first_behind, opened, window_start_of
+from ..conversation_rows import NAMES, differences, first_behind, lost_beginning, opened, window_start_of
 from .escaping import escaped, key_of, unescaped
 from .pages import Page, Wrong, wrong
 from .removing import OWN_SNAPSHOT
@@ -52,8 +52,8 @@ async def _compared(connection: Connection, row: asyncpg.Record) -> list[Wrong]:
     stored_row: dict[str, Any] = dict(zip(NAMES, columns, strict=True))
     stored_row["title"] = unescaped(stored_row["title"])
     made = await _made(connection, key, stored_row)
-    if made is None:
-        return [wrong("conversations", f"{id_!r} has no events")]
+    if isinstance(made, str):
+        return [wrong("conversations", f"{id_!r} {made}")]
     found = []
     if id_key != key_of(id_):
         cure = ("UPDATE conversations SET id_key = $1 WHERE key = $2", (key_of(id_), key))
@@ -67,16 +67,18 @@ async def _compared(connection: Connection, row: asyncpg.Record) -> list[Wrong]:
     return [*found, *(Wrong(each, cures[n : n + 1]) for n, each in enumerate(findings))]
 
 
-async def _made(connection: Connection, key: int, row: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the columns as the events say them; None without events."""
+async def _made(connection: Connection, key: int, row: dict[str, Any]) -> dict[str, Any] | str:
+    """Return the columns as the events say them; where they do not say it, why."""
     first, last = await connection.fetchrow(_ENDS, key) or (None, None)
     if first is None:
-        return None
+        return "has no events"
+    openings = [(version, payload) for version, payload in await connection.fetch(_OWN_OPENINGS, key)]
+    if lost := lost_beginning(openings, first):
+        return lost
     created_at, _ = await connection.fetchrow(_PLACE_AT, key, first) or (None, None)
     updated_at, link = await connection.fetchrow(_PLACE_AT, key, last) or (None, None)
     made = row | {"version": last, "created_at": created_at, "updated_at": updated_at, "head": link}
     made |= {"base": first - 1, "parent_key": None, "window_start": 1}
-    openings = [(version, payload) for version, payload in await connection.fetch(_OWN_OPENINGS, key)]
     says, parent = opened(openings, row, first - 1)
     made |= says
     if parent is not None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.ports import Finding
 
-from ..conversation_rows import NAMES, differences, first_behind, opened, window_start_of
+from ..conversation_rows import NAMES, differences, first_behind, lost_beginning, opened, window_start_of
 from . import statements
 from .chaining import chain_whole, is_behind_the_links
 
@@ -43,8 +43,8 @@ def _mended(connection: sqlite3.Connection, key: int, id_: str) -> list[Finding]
     stored = connection.execute(f"SELECT {_COLUMNS} FROM conversations WHERE key = ?", (key,)).fetchone()  # noqa: S608
     row = dict(zip(NAMES, stored, strict=True))
     made = _made(connection, key, row)
-    if made is None:
-        return [Finding("conversations", f"{id_!r} has no events", derivable=False)]
+    if isinstance(made, str):
+        return [Finding("conversations", f"{id_!r} {made}", derivable=False)]
     unlinked = is_behind_the_links(connection, key, made["version"])
     if unlinked:
         row["head"] = made["head"] = chain_whole(connection, key)
@@ -59,18 +59,21 @@ def _mended(connection: sqlite3.Connection, key: int, id_: str) -> list[Finding]
     return found
 
 
-def _made(connection: sqlite3.Connection, key: int, row: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the columns as the events say them; None without events."""
+def _made(connection: sqlite3.Connection, key: int, row: dict[str, Any]) -> dict[str, Any] | str:
+    """Return the columns as the events say them; where they do not say it, why."""
     first, last = connection.execute(
         "SELECT min(version), max(version) FROM events WHERE conversation = ?", (key,)
     ).fetchone()
     if first is None:
-        return None
+        return "has no events"
+    openings = connection.execute(statements.OWN_OPENINGS, (key,)).fetchall()
+    if lost := lost_beginning(openings, first):
+        return lost
     (created_at, *_) = connection.execute(statements.PLACE_AT, (key, first)).fetchone()
     (updated_at, link) = connection.execute(statements.PLACE_AT, (key, last)).fetchone()
     made = row | {"version": last, "created_at": created_at, "updated_at": updated_at, "head": link}
     made |= {"base": first - 1, "parent_key": None, "window_start": 1}
-    made |= _opened(connection, key, row, first - 1)
+    made |= _opened(connection, openings, row, first - 1)
     snapshot = connection.execute(statements.OWN_SNAPSHOT, (key,)).fetchone()
     if snapshot is not None:
         made["window_start"] = window_start_of(snapshot[0], row["window_start"])
@@ -78,9 +81,11 @@ def _made(connection: sqlite3.Connection, key: int, row: dict[str, Any]) -> dict
     return made
 
 
-def _opened(connection: sqlite3.Connection, key: int, row: dict[str, Any], base: int) -> dict[str, Any]:
+def _opened(
+    connection: sqlite3.Connection, openings: list[tuple[int, str]], row: dict[str, Any], base: int
+) -> dict[str, Any]:
     """Return what the opening event says: the title, and the link to a parent, with whom a fork shares its past."""
-    made, parent = opened(connection.execute(statements.OWN_OPENINGS, (key,)).fetchall(), row, base)
+    made, parent = opened(openings, row, base)
     if parent is not None:
         found = connection.execute(statements.CONVERSATION_KEY, (parent,)).fetchone()
         made["parent_key"] = found[0] if found else None
