@@ -29,7 +29,7 @@ class Difference(Frozen):
     Attributes:
         what: ``file``, ``schema``, ``settings``, ``conversations``, ``snapshots``, ``waypoints`` (snapshots of
             the past), ``bases`` (those a scavenged log is folded from), ``erased``, ``values``, ``digests``, ``facts``,
-            ``search`` or ``references``.
+            ``search``, ``references``, or, in a repair, ``events``.
         problem: what is wrong.
         derivable: whether `repair` makes it anew; everything else has to come from a backup.
     """
@@ -116,6 +116,7 @@ async def _with_its_past(
         version = (await store.info(id_)).version
         past = await past_of(store, id_)
         found = [*_with_snapshot(differences, id_, past), *_of_past(id_, past), *_lacking(id_, past)]
+        found += _unread(past, found, replaced=replace)
         if not replace:
             return found
         try:
@@ -163,6 +164,17 @@ def _lacking(id_: str, past: Past) -> list[Difference]:
         problem = f"{id_!r} lacks {past.lacking} snapshots of its past, from which it is folded"
         found.append(Difference(what="waypoints", problem=problem, derivable=True))
     return found
+
+
+def _unread(past: Past, differences: Sequence[Difference], *, replaced: bool) -> list[Difference]:
+    """Return the event at which the log does not read on, which only a backup has.
+
+    Before a repair it may be the file's broken indexes that do not lead to it.
+    """
+    is_unknown = not replaced and any(each.what == "file" and each.derivable for each in differences)
+    if not past.unread or is_unknown:
+        return []
+    return [Difference(what="events", problem=past.unread, derivable=False)]
 
 
 def _of_snapshot(differences: Iterable[Difference], id_: str) -> list[Difference]:

@@ -17,6 +17,7 @@ from timeline.log.history import base_fold, fold_history, undos
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from timeline.events import Event
     from timeline.fold.fold import Fold
     from timeline.ports import EventStore, Snapshot
 
@@ -33,6 +34,7 @@ class Past:
         beyond: versions of those that the log does not reach.
         lacking: how many more are to be made.
         anew: what is to be kept in the places of those that differ, and of those that lack.
+        unread: the damage of the log itself at which the fold ended; empty where it came to the end.
     """
 
     made: Snapshot | None = None
@@ -42,6 +44,11 @@ class Past:
     beyond: list[int] = field(default_factory=list)
     lacking: int = 0
     anew: list[Snapshot] = field(default_factory=list)
+    unread: str = ""
+
+
+class _Unread(Exception):
+    """An event of the log does not read."""
 
 
 async def past_of(store: EventStore, id_: str) -> Past:
@@ -59,6 +66,8 @@ async def past_of(store: EventStore, id_: str) -> Past:
         past.problem = "" if past.made is None else f"that of {id_!r} cannot be used: {damage}"
     try:
         await _compare(store, id_, past, stored)
+    except _Unread as damage:
+        return Past(past.made, past.problem, unread=str(damage))
     except (StoreCorrupt, HistoryUnavailable, HistoryNeeded):
         return Past(past.made, past.problem)
     return past
@@ -94,11 +103,24 @@ async def _each_fold(store: EventStore, id_: str) -> AsyncIterator[Fold]:
     fold = await base_fold(store, id_)
     if fold.version:
         yield fold
-    async for event in store.read(id_, after=fold.version):
+    async for event in _events(store, id_, fold.version):
         if event.version != fold.version + 1:
             raise HistoryUnavailable(id_, fold.version + 1, event.version, event.version)
         fold = await ways_back.behind(store, fold, event)
         yield fold
+
+
+async def _events(store: EventStore, id_: str, after: int) -> AsyncIterator[Event]:
+    """Read the log behind a version.
+
+    Raises:
+        _Unread: an event does not read.
+    """
+    try:
+        async for event in store.read(id_, after=after):
+            yield event
+    except StoreCorrupt as damage:
+        raise _Unread(str(damage)) from damage
 
 
 async def _waypoint(store: EventStore, id_: str, version: int) -> Snapshot | None:

@@ -1,0 +1,75 @@
+"""Events that somebody deleted or edited: a repair leaves what tells of them, and says that only a backup has them."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.store.tampering import make
+from timeline import Timeline, open_store
+from timeline.audit.deep import repair
+from timeline.blocks import UserPrompt
+from timeline.errors import StoreCorrupt
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+async def test_a_repair_names_the_event_that_it_cannot_mend(tmp_path: Path) -> None:
+    """Its report says what is left to a backup, as the dry run before it does: nothing of it is in order."""
+    file = tmp_path / "agent.db"
+    await make(file, scavenged=False)
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("UPDATE events SET checksum = 'x' WHERE conversation = 1 AND version = 4")
+    for dry_run in (True, False):
+        async with open_store(file) as store:
+            done = await repair(store, dry_run=dry_run)
+        assert [each.what for each in done.left] == ["events", "events"]  # of the conversation and of its fork
+        assert all("event 4 of conversation 'c'" in each.problem for each in done.left)
+
+
+async def _two(file: Path) -> None:
+    async with open_store(file) as store:
+        timeline = await Timeline.open(store, "root", title="The root")
+        await timeline.append(UserPrompt(text="One."), UserPrompt(text="Two."))
+        fork = await timeline.fork(conversation="fork", at=2, title="The fork")
+        await timeline.append(UserPrompt(text="The root goes on."))
+        await fork.append(UserPrompt(text="The fork goes on."))
+
+
+@pytest.mark.parametrize(("id_", "lost"), [("root", 1), ("fork", 3)])
+async def test_a_conversation_that_lost_its_first_event_is_no_fork_of_what_came_before(
+    tmp_path: Path, id_: str, lost: int
+) -> None:
+    """A repair leaves its row, so that all other events read on; no event of a parent takes the lost one's place."""
+    file = tmp_path / "agent.db"
+    await _two(file)
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute(
+            "DELETE FROM events WHERE version = ? AND conversation = (SELECT key FROM conversations WHERE id = ?)",
+            (lost, id_),
+        )
+    async with open_store(file) as store:
+        before = await store.info(id_)
+        done = await repair(store, dry_run=False)
+        assert any(f"{id_!r} begins at version {lost + 1}" in each.problem for each in done.left)
+        assert await store.info(id_) == before
+        with pytest.raises(StoreCorrupt, match=f"event {lost} of conversation '{id_}' is missing"):
+            await store.read_versions(id_, [lost])
+        assert [event.version for event in await store.read_versions(id_, [lost + 1])] == [lost + 1]
+
+
+async def test_a_row_that_knows_of_newer_events_is_not_said_to_be_made_anew(tmp_path: Path) -> None:
+    """A repair leaves it, since it is what tells that they are missing."""
+    file = tmp_path / "agent.db"
+    await _two(file)
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("DELETE FROM events WHERE conversation = 1 AND version > 2")
+    async with open_store(file) as store:
+        for dry_run in (True, False):
+            done = await repair(store, dry_run=dry_run)
+            assert {each.what for each in done.mended} <= {"facts", "search"}
+            assert any("its head is" in each.problem for each in done.left)
