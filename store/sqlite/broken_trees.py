@@ -34,13 +34,16 @@ _LEAD_TO_ROOT: Final = (
 )
 _FORGET_ROOT: Final = "DELETE FROM main.sqlite_schema WHERE name = 'timeline_empty_root'"
 _UNUSED: Final = re.compile(r"Page \d+(?: is|:) never used")
+_MAPPED: Final = re.compile(r".*(?:Bad ptr map entry|Failed to read ptrmap) key=[1-9].*")
+"""What SQLite says of the map by which it moves pages, where the map does not say who refers to a page."""
+_ALL: Final = 1_000_000
 _UNMENDED: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_CONSTRAINT}
 """What SQLite says where the rows of a table cannot be read, or are not those that a key of it allows."""
 
 
-def problems(connection: sqlite3.Connection, table: str | None = None) -> list[str]:
+def problems(connection: sqlite3.Connection, table: str | None = None, most: int = MOST) -> list[str]:
     """Return what SQLite finds wrong with the pages of the file, or of one table and its indexes."""
-    what = MOST if table is None else f"'{table}'"
+    what = most if table is None else f"'{table}'"
     try:
         messages = [str(message) for (message,) in connection.execute(f"PRAGMA main.integrity_check({what})")]
     except sqlite3.DatabaseError as damage:
@@ -56,19 +59,27 @@ def made_anew(connection: sqlite3.Connection, emptied: Collection[str]) -> list[
         emptied: tables that lose their rows where they are broken; of every other one the indexes alone are made anew.
     """
     tables = connection.execute(_TABLES).fetchall()
+    broken = {table: lines for table, _ in tables if (lines := _lines(problems(connection, table)))}
+    if any(_MAPPED.fullmatch(line) for lines in broken.values() for line in lines):
+        return []  # a new root moves other pages, and would tear what is whole
     return [
         table
         for table, is_index in tables
-        if problems(connection, table) and _is_replaced(connection, table, is_index=is_index, rows_too=table in emptied)
+        if table in broken and _is_replaced(connection, table, is_index=is_index, rows_too=table in emptied)
     ]
 
 
 def without_unused(connection: sqlite3.Connection) -> None:
-    """Rewrite the file without pages that belong to nobody, if nothing else is wrong with it."""
-    lines = [line for message in problems(connection) for line in message.splitlines() if not line.startswith("***")]
-    if lines and all(map(_UNUSED.fullmatch, lines)):
+    """Rewrite the file without pages that belong to nobody, and with a map of its own, if nothing else is wrong."""
+    lines = _lines(problems(connection, most=_ALL))
+    if lines and all(_UNUSED.fullmatch(line) or _MAPPED.fullmatch(line) for line in lines):
         with set_pragma(connection, "temp_store", "FILE"):
             connection.execute("VACUUM")
+
+
+def _lines(messages: list[str]) -> list[str]:
+    """Return the problems of messages one by one: some releases of SQLite tell them in one text."""
+    return [line for message in messages for line in message.splitlines() if not line.startswith("***")]
 
 
 def _is_replaced(connection: sqlite3.Connection, table: str, *, is_index: bool, rows_too: bool) -> bool:

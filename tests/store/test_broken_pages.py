@@ -92,6 +92,21 @@ async def test_a_repair_that_was_killed_before_it_left_out_the_lost_pages_is_end
     assert await reads(file) == sound[1]
 
 
+@pytest.mark.parametrize("content", [bytes(PAGE), b"\x05\x00\x00\x00\x07" * (PAGE // 5) + b"\x00"])
+async def test_a_lost_map_of_the_pages_tears_nothing_that_is_whole(
+    tmp_path: Path, sound: tuple[Path, dict[str, str]], content: bytes
+) -> None:
+    """SQLite moves pages by it when it makes a table: the file is written anew before."""
+    file = tmp_path / "agent.db"
+    whole = sound[0].read_bytes()
+    file.write_bytes(whole[:PAGE] + content + whole[2 * PAGE :])  # the second page is the first of the map
+    async with open_store(file) as store:
+        done = await repair(store, dry_run=False)
+    assert (done.left, {each.what for each in done.mended}) == ((), {"file"})
+    assert await _is_sound(file)
+    assert await reads(file) == sound[1]
+
+
 async def test_a_lost_page_of_the_log_is_left_and_an_index_beside_it_is_made_anew(
     tmp_path: Path, sound: tuple[Path, dict[str, str]]
 ) -> None:
