@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from tests.inspector.asking import ask, segment
 from tests.scenes import call, prompt, result, small_policy
 from timeline import Timeline
@@ -337,10 +339,11 @@ async def test_a_family_has_forks_and_parents(app: Any, store: EventStore, sent:
         ]
 
 
-async def test_pages_of_conversations_follow_one_another(app: Any, store: EventStore) -> None:
-    """The one that changed last comes first, none twice; words narrow the list."""
+@pytest.mark.parametrize("beginning", ["c", "c" * 5_000])
+async def test_pages_of_conversations_follow_one_another(app: Any, store: EventStore, beginning: str) -> None:
+    """The one that changed last comes first, none twice; words narrow the list. A store takes ids of any length."""
     for number in range(7):
-        timeline = await Timeline.open(store, f"c{number}", title=f"Deck {number}")
+        timeline = await Timeline.open(store, f"{beginning}{number}", title=f"Deck {number}")
         await timeline.append({"type": "user.prompt", "text": "Hello."})
     seen: list[str] = []
     cursor: str | None = ""
@@ -348,6 +351,6 @@ async def test_pages_of_conversations_follow_one_another(app: Any, store: EventS
         page = (await ask(app, "/v1/conversations", {"limit": 3, "cursor": cursor})).json
         seen += [row["id"] for row in page["conversations"]]
         cursor = page["next_cursor"]
-    assert seen == [f"c{number}" for number in reversed(range(7))]
+    assert seen == [f"{beginning}{number}" for number in reversed(range(7))]
     found = (await ask(app, "/v1/conversations", {"query": "deck 3"})).json
-    assert [row["id"] for row in found["conversations"]] == ["c3"]
+    assert [row["id"] for row in found["conversations"]] == [f"{beginning}3"]

@@ -28,7 +28,7 @@ class AskedConversations(Frozen):
 
     query: Words = ""
     limit: Annotated[int, Field(ge=1, le=200)] = 50
-    cursor: Annotated[str, Field(max_length=4_000)] = ""
+    cursor: str = ""
 
 
 class AskedConversation(Frozen):
@@ -121,7 +121,7 @@ class AskedDifference(AskedConversation):
 
     a: Name = "last~1"
     b: Name = "last"
-    other: Name | None = None
+    other: Id | None = None
     wire: Annotated[str, Field(max_length=40)] = "anthropic"
 
 
@@ -186,7 +186,7 @@ class AskedSearch(Frozen):
     """Words, in one conversation or all, of blocks of some types (comma between them), in a time."""
 
     query: Annotated[str, Field(min_length=1, max_length=LONGEST_QUERY)]
-    conversation: Name | None = None
+    conversation: Id | None = None
     types: Words = ""
     since: Annotated[str, Field(max_length=40)] | None = None
     until: Annotated[str, Field(max_length=40)] | None = None
@@ -196,7 +196,7 @@ class AskedSearch(Frozen):
 class AskedFacts(Frozen):
     """Filters of facts, as `timeline facts` takes them: words, parts of the subject, a kind, a tool, an exit status."""
 
-    conversation: Name | None = None
+    conversation: Id | None = None
     query: Annotated[str, Field(min_length=1, max_length=LONGEST_QUERY)] | None = None
     kind: FactKind | None = None
     subject: Annotated[str, Field(min_length=1, max_length=1_000)] | None = None
@@ -212,7 +212,7 @@ class AskedFacts(Frozen):
 class AskedDigests(Frozen):
     """Filters of compactions, as `timeline digests` takes them; ``path`` is a glob of whole paths."""
 
-    conversation: Name | None = None
+    conversation: Id | None = None
     path: Annotated[str, Field(min_length=1, max_length=1_000)] | None = None
     tool: Name | None = None
     command: Annotated[str, Field(min_length=1, max_length=1_000)] | None = None
@@ -252,5 +252,5 @@ class AskedDecision(Frozen):
     instructions: Annotated[str, Field(max_length=10_000)] = ""
     at: Annotated[int, Field(ge=1, le=2**53)] | None = None
     call: Number | None = None
-    new_id: Name | None = None
+    new_id: Id | None = None
     dry_run: bool = False
