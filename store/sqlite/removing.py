@@ -37,8 +37,18 @@ _EVENTS_AT_ONCE: Final = 5_000
 """Events of a step of a rehearsal; nobody waits for its transactions."""
 
 
-def remove(connection: sqlite3.Connection, conversation: str, after: int, most: int, where: str) -> Removal:
+def remove(
+    connection: sqlite3.Connection, conversation: str, *, after: int, most: int, where: str, before: int | None = None
+) -> Removal:
     """Remove at most ``most`` events of a conversation behind a version; see `Scavenging.remove`.
+
+    Args:
+        connection: the one that writes.
+        conversation: its id.
+        after: the version.
+        most: number of events.
+        where: names the store in errors.
+        before: bytes of the file before what goes was prepared; those of now unless given.
 
     Raises:
         ConversationNotFound: there is no such conversation.
@@ -59,7 +69,7 @@ def remove(connection: sqlite3.Connection, conversation: str, after: int, most: 
         if gone:
             (head,) = connection.execute(statements.HEAD_POSITION).fetchone()
             reach(connection, head)
-            note_size(connection)
+            note_size(connection, before)
             _keep_base(connection, log.key, within, snapshot)
             _blank(connection, log.key, gone)
     return Removal(
@@ -104,9 +114,14 @@ def _blank(connection: sqlite3.Connection, key: int, rows: list[Row]) -> None:
     connection.executemany(statements.BLANK, left)
 
 
-def note_size(connection: sqlite3.Connection) -> None:
-    """Note, with the first removal since the last `shrink`, that one is due, and the size to compare with."""
-    connection.execute(statements.SET_ONCE, (DUE, str(size_of(connection))))
+def note_size(connection: sqlite3.Connection, size: int | None = None) -> None:
+    """Note, with the first removal since the last `shrink`, that one is due, and the size to compare with.
+
+    Args:
+        connection: the one that writes.
+        size: bytes of the file before the removal; those of now unless given.
+    """
+    connection.execute(statements.SET_ONCE, (DUE, str(size_of(connection) if size is None else size)))
 
 
 def replace_snapshot(
@@ -228,10 +243,10 @@ def rehearse(copy: sqlite3.Connection, conversations: Collection[str], where: st
 
 
 def _all(copy: sqlite3.Connection, conversation: str, where: str) -> Removal:
-    done = remove(copy, conversation, 0, _EVENTS_AT_ONCE, where)
+    done = remove(copy, conversation, after=0, most=_EVENTS_AT_ONCE, where=where)
     events, size = done.events, done.size
     while not done.done:
-        done = remove(copy, conversation, done.reached, _EVENTS_AT_ONCE, where)
+        done = remove(copy, conversation, after=done.reached, most=_EVENTS_AT_ONCE, where=where)
         events, size = events + done.events, size + done.size
     return Removal(events, size, done.reached, done.last, done.first, done.fork)
 

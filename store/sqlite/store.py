@@ -28,7 +28,17 @@ from .log_rows import SQLiteRows
 from .mending import mend
 from .private_copy import mend_by_copy, on_copy
 from .questions import Questions
-from .removing import named_so_far, rehearse, remove, remove_values, replace_snapshot, set_retention, shrink, take_lease
+from .removing import (
+    named_so_far,
+    rehearse,
+    remove,
+    remove_values,
+    replace_snapshot,
+    set_retention,
+    shrink,
+    size_of,
+    take_lease,
+)
 from .rewriting import rewrite
 
 if TYPE_CHECKING:
@@ -175,9 +185,10 @@ class SQLiteStore(DatabaseStore):
 
     async def remove(self, conversation: str, *, after: int = 0, most: int = 1_000) -> Removal:
         """Remove at most ``most`` events behind version ``after``, in one transaction; see `Scavenging.remove`."""
-        await self._questions.catch_up_facts()
         log = checked_id(conversation)
-        job = partial(remove, conversation=log, after=after, most=most, where=self.database.where)
+        before = await self.database.do(size_of, _SMALL)  # what a rehearsal begins with, too: facts make the file grow
+        await self._questions.catch_up_facts()
+        job = partial(remove, conversation=log, after=after, most=most, where=self.database.where, before=before)
         return await self.database.do(job, most * _REMOVED)
 
     async def remove_values(self) -> tuple[int, int]:

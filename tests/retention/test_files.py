@@ -129,6 +129,22 @@ async def test_the_file_is_smaller_by_what_the_rehearsal_said(tmp_path: Path) ->
     assert freed > 0.5 * rehearsed.size
 
 
+async def test_a_run_that_adds_facts_first_names_the_sizes_of_the_rehearsal(tmp_path: Path) -> None:
+    """The size before is that of the file that somebody looks at, not of one that has grown by those facts."""
+    file = tmp_path / "a.db"
+    async with await SQLiteStore.open(file) as store:
+        await store.set_retention("window")
+        await _conversation(store)
+        named = await Timeline.open(store, "named")
+        for number in range(60):
+            files = " ".join(f"/deck/{number}/{card}.md" for card in range(20))
+            await named.append({"type": "user.prompt", "text": files})
+    size = file.stat().st_size
+    async with await SQLiteStore.open(file, readonly=True) as store:
+        rehearsed = await rehearse(store)
+    assert (await _scavenged(file), rehearsed.before) == (rehearsed, size)
+
+
 @sampled
 async def test_killed_at_any_statement_what_is_left_is_readable_and_a_rerun_ends_it(tmp_path: Path) -> None:
     """The window is as before, and a rerun removes the rest, as much as in one go."""
