@@ -365,6 +365,18 @@ async def test_an_unknown_path_is_answered_with_the_nearest_ones(asked: str, nea
     assert nearest in answered.partition("Nearest paths: ")[2]
 
 
+@pytest.mark.parametrize("asked", ["notes/" * 2_000, "@" + "9" * 12_000, "tc:turn_1." + "\N{FOX FACE}" * 5_000])
+async def test_an_unknown_path_of_any_length_is_repeated_in_part(asked: str) -> None:
+    """An answer has its most tokens, whatever the model asks: repeated whole, a long path would fill the window."""
+    timeline = await opened(MemoryStore())
+    await timeline.append(*turn(), *exchange("c1"), *turn())
+    tool = timeline.recall_tool("anthropic", max_tokens=500)
+    answered = await tool.handle({"path": asked})
+    assert answered.startswith("[unknown ")
+    assert repr(asked[:50])[:-1] in answered
+    assert get_counter("o200k_base").count(answered) <= 500
+
+
 async def test_a_path_of_another_conversation_has_no_nearest_one() -> None:
     """Nothing is made up."""
     timeline = await opened(MemoryStore())

@@ -57,6 +57,8 @@ _PROPERTIES: Final[dict[str, JsonValue]] = {
     "limit": {"type": ["integer", "null"], "description": "Most characters to give."},
 }
 _EXAMPLE: Final = '{"path": "tc:turn_2.call_1.result"}'
+_REPEATED: Final = 100
+"""Characters of an unknown path that an answer repeats: a model may ask for one that fills its window."""
 _NO_PATH: Final = f"[malformed arguments] Give an object with a path. Call it like this: {_EXAMPLE}"
 _PLACES: Final[dict[RecallWire, str]] = {
     "anthropic": "inside this result",
@@ -307,7 +309,7 @@ class Recalled(NamedTuple):
     Attributes:
         text: the answer for the model.
         outcome: whether the content was found, redacted or deleted, the path is unknown, or the call malformed.
-        path: path of the block; the requested path if there is no block.
+        path: path of the block; if there is no block, the requested path, of a long one its beginning.
         address: address of the block; empty if there is no block.
         begin: first character of the content in the text, counted from 0.
         end: the character behind the last one.
@@ -336,7 +338,8 @@ def _unknown(path: str, error: BlockNotFound) -> Recalled:
     advice = f"Give {'an' if kind == 'address' else 'a'} {kind} exactly as it is printed."
     if error.nearest:
         advice = f"Nearest {'addresses' if parse_address(error.nearest[0]) else 'paths'}: {', '.join(error.nearest)}."
-    return Recalled(f"[unknown {kind}] This conversation has no {path!r}{problem}. {advice}", "unknown", path)
+    shown = path if len(path) <= _REPEATED else f"{path[:_REPEATED]}…"
+    return Recalled(f"[unknown {kind}] This conversation has no {shown!r}{problem}. {advice}", "unknown", shown)
 
 
 def _asked(arguments: Any) -> _Asked | str:

@@ -22,6 +22,7 @@ from timeline.integrations.bearer import OnlyWithToken
 from timeline.integrations.http_bounds import BoundedBodies
 from timeline.integrations.loopback import OnlyLocal, loopback_hosts
 from timeline.integrations.mcp.server import build_server
+from timeline.tokens import get_counter
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
 LONG_PATH = "/" + "a" * 100
+FOXES = "\N{FOX FACE}\N{ARABIC LETTER TEH MARBUTA}" * 5_000
+"""A name as long as an argument may be, of letters that cost several tokens each."""
 
 
 @pytest.fixture
@@ -134,6 +137,30 @@ async def test_an_argument_beyond_all_bounds_is_an_error_of_the_tool(db: Path) -
             assert answer["result"]["isError"], arguments
             assert len(answer["result"]["content"][0]["text"]) < 2_000
             await check_alive(server)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("read", {"conversation": "work", "path": FOXES}),
+        ("read", {"conversation": FOXES, "path": "@2"}),
+        ("record", {"conversation": FOXES}),
+        ("search", {"query": "login", "conversation": FOXES}),
+        ("digests", {"conversation": FOXES}),
+        ("facts", {"conversation": FOXES}),
+        ("search", {"query": "login", "cursor": FOXES}),
+    ],
+)
+async def test_an_answer_repeats_only_the_beginning_of_what_was_asked(
+    db: Path, tool: str, arguments: dict[str, Any]
+) -> None:
+    """Repeated whole, a name would take ten times the tokens that an answer may have; and the cure is still read."""
+    count = get_counter("o200k_base").count
+    async with asking(db, max_tokens=1_000) as client:
+        result = await client.call_tool(tool, arguments)
+    text, structured = said(result), json.dumps(result.structured_content, ensure_ascii=False)
+    assert max(count(text), count(structured)) <= 1_000
+    assert any(cure in text for cure in ("conversations lists all", "exactly as it is printed", "next_cursor"))
 
 
 async def test_a_request_that_is_too_long_is_refused_and_never_held(db: Path) -> None:

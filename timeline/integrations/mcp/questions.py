@@ -50,7 +50,9 @@ if TYPE_CHECKING:
 _FRAME: Final = 120
 """Tokens that the lines around the rows, and the keys around them in JSON, may take."""
 _LONGEST: Final = 300
-"""Characters of a title, or of one text inside a digest."""
+"""Characters of a title, of one text inside a digest, or of an id that an error names as like an unknown one."""
+_SHOWN: Final = 100
+"""Characters of an unknown id that an error repeats."""
 _PATHS: Final = 3
 """How many of an entry's paths an answer has, the newest."""
 _ENTRIES: Final = (20, 8, 3, 1)
@@ -111,7 +113,7 @@ class Questions:
         recalled = await tool.look({"path": asked.path, "offset": asked.offset, "limit": asked.limit})
         return ReadAnswer(
             conversation=conversation,
-            path=recalled.path or asked.path,
+            path=recalled.path or _cut(asked.path),
             address=_address_in(conversation, recalled.address),
             outcome="unknown" if recalled.outcome == "malformed" else recalled.outcome,
             content=recalled.text,
@@ -229,11 +231,13 @@ class Questions:
 
     async def _not_found(self, conversation: str) -> InvalidFilter:
         """Return the error for an unknown conversation, with the ids that are most like it."""
-        known = [info.id async for info in self._store.conversations()]
+        known = [info.id async for info in self._store.conversations() if len(info.id) <= _LONGEST]
+        asked = _cut(conversation)
         # In a thread: it compares every id with every other character by character.
-        near = await anyio.to_thread.run_sync(partial(get_close_matches, conversation, known, n=3))
+        near = await anyio.to_thread.run_sync(partial(get_close_matches, asked, known, n=3))
         like = f"; {', '.join(map(repr, near))} would be like it" if near else ""
-        return InvalidFilter("conversation", f"there is no {conversation!r}{like}. The tool conversations lists all")
+        shown = asked if len(asked) <= _SHOWN else f"{asked[:_SHOWN]}…"
+        return InvalidFilter("conversation", f"there is no {shown!r}{like}. The tool conversations lists all")
 
     def _digest_row(self, stored: StoredDigest, *, whole: bool) -> DigestRow:
         """Return a compaction with as many entries of each list as fit an answer."""
