@@ -22,10 +22,10 @@ from tests.scenes import (
     turn,
 )
 from timeline.blocks import AssistantCompletion, ToolCall, ToolResult, UserPrompt
-from timeline.events import NOBODY, CompactionCompleted, WrittenBy
+from timeline.events import NOBODY, WRITTEN_ANEW, CompactionCompleted, WrittenBy
 from timeline.facts.of_items import WindowFacts
 from timeline.facts.record_lines import RECORD_HEADING
-from timeline.forgetting.summaries import WRITTEN_ANEW, summary_anew
+from timeline.forgetting.summaries import summary_anew
 from timeline.planning.summary_block import SPLIT_HEADING
 from timeline.policy.model import Repeats
 from timeline.policy.steps import BLOCK_FORM, SummaryForm

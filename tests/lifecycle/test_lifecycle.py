@@ -26,6 +26,7 @@ from tests.scenes import (
     prompt,
     small_policy,
     turn,
+    words,
 )
 from timeline import Hooks, Skip, Timeline, open_store, policies
 from timeline.errors import (
@@ -37,6 +38,7 @@ from timeline.errors import (
     StoreClosed,
     SummarizerFailed,
 )
+from timeline.events import WRITTEN_ANEW
 from timeline.events.encoding import decode_payload
 from timeline.frozen import compact_json
 from timeline.importers import ImportedCompaction
@@ -278,6 +280,28 @@ async def test_a_model_that_failed_is_told_where_another_summary_took_its_place(
     await fine.render()
     [complete] = [event for event in await told(fine._store) if isinstance(event, CompactionCompleteEvent)]
     assert (complete.fallback_reason, complete.can_retry) == (None, False)
+
+
+async def test_a_summary_that_a_redaction_wrote_anew_is_not_to_be_tried_again() -> None:
+    """No summarizer failed: a front end that offered a retry would offer what brings nothing back."""
+    timeline = await talk(PRUNING, *[block for _ in range(4) for block in turn(1_500)])
+    await timeline.render()
+    await timeline.redact("ar:turn_1.user.prompt", "a password")
+    [complete] = [event for event in await told(timeline._store) if isinstance(event, CompactionCompleteEvent)]
+    assert (complete.fallback_reason, complete.can_retry) == (WRITTEN_ANEW, False)
+
+
+async def test_a_first_summary_that_was_cut_is_not_told_as_anothers() -> None:
+    """The first summarizer wrote it: its line says what was done to it, and no more."""
+    policy = policies.keep_ratio(counter="chars4")
+    long = Scribe(answers=[words(2_000)])
+    timeline = await talk(policy, *[block for _ in range(8) for block in turn(20_000)], summarizer=long)
+    await timeline.compact()
+    [complete] = [event for event in await told(timeline._store) if isinstance(event, CompactionCompleteEvent)]
+    [written] = [summary.written_by for summary in timeline.window.summaries]
+    assert written.summarizer == long.name
+    assert "was cut to" in str(complete.fallback_reason)
+    assert complete.line().endswith(f"; of its summary: {complete.fallback_reason}")
 
 
 @pytest.mark.shows("004-123", "004-124")

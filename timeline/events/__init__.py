@@ -270,6 +270,8 @@ class SummaryParts(Frozen):
     turn_prefix: str = ""
 
 
+WRITTEN_ANEW: Final = "written anew after a redaction, from what is left"
+"""``fallback_reason`` of a summary whose first text held what was redacted."""
 NOBODY: Final = "none"
 """The ``summarizer`` of a compaction for which no summary was due."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from timeline.events import NOBODY, SummaryParts
+from timeline.events import NOBODY, WRITTEN_ANEW, SummaryParts
 from timeline.facts.record import record_of
 from timeline.facts.record_lines import LISTS, RECORD_HEADING, record_in, shown_record
 from timeline.facts.said import searchable_line
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from timeline.fold.window import Item, Window
     from timeline.ports import SummaryKind, TokenCounter
 
-WRITTEN_ANEW: Final = "written anew after a redaction, from what is left"
 _LEAST_TOKENS: Final = 64
 _ABOUT_CONTENT: Final = ("compaction_digest", "parts", "written_by")
 

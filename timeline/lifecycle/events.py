@@ -13,7 +13,7 @@ from pydantic import Field
 from pydantic.alias_generators import to_camel
 
 from timeline.blocks import Instant
-from timeline.events import BlocksHidden, CompactionCompleted, ContextRendered
+from timeline.events import WRITTEN_ANEW, BlocksHidden, CompactionCompleted, ContextRendered
 from timeline.events.addresses import listed_addresses
 from timeline.events.other_payloads import (
     CompactionFailed,
@@ -154,9 +154,9 @@ class CompactionCompleteEvent(Happened):
         summary_path: the summary's path; None without one.
         reason: why the compaction began.
         compaction_number: the compaction's number: 1 for a conversation's first summary, 2 for the next; 0 without one.
-        fallback_reason: why the first summarizer did not write the summary, such as a model's failure where the
-            extractive summarizer, or a notice, took its place; None if it did.
-        can_retry: whether asking that summarizer again may succeed: it failed by chance.
+        fallback_reason: why the summary is not the first summarizer's answer as it came, such as a model's failure
+            where the extractive summarizer, or a notice, took its place; or a cut, or a redaction. None if it is.
+        can_retry: whether asking that summarizer again may give one: it failed by chance, and nothing was redacted.
         duration: seconds that it took, from its start on.
         summary_duration: seconds of these that the summarizers took.
         unsaid: versions of the covered or hidden prompts of which something asked is neither said nor listed.
@@ -188,7 +188,7 @@ class CompactionCompleteEvent(Happened):
         messages = f", {self.messages_compacted} messages" if self.was_summarized else ""
         unsaid = f"; unsaid of what was asked: {listed_addresses(self.unsaid)}" if self.unsaid else ""
         line = with_duration(f"Compacted ({how}): {sizes}{messages}", self.duration) + unsaid
-        return line if self.fallback_reason is None else f"{line}; not by the first summarizer: {self.fallback_reason}"
+        return line if self.fallback_reason is None else f"{line}; of its summary: {self.fallback_reason}"
 
 
 class CompactionErrorEvent(Happened):
@@ -360,7 +360,7 @@ def _completed(completed: CompactionCompleted, own: dict[str, Any]) -> Compactio
         reason=_REASONS[completed.reason],
         compaction_number=completed.round,
         fallback_reason=completed.written_by.fallback_reason,
-        can_retry=completed.written_by.fallback_reason is not None,
+        can_retry=completed.written_by.fallback_reason not in {None, WRITTEN_ANEW},
         duration=completed.duration,
         summary_duration=completed.written_by.duration,
         unsaid=completed.unsaid,
