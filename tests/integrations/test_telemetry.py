@@ -20,7 +20,19 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from tests.scenes import FULL, Mute, Scribe, answer, call, exchange, opened, prompt, result, small_policy
+from tests.scenes import (
+    FULL,
+    Mute,
+    Scribe,
+    answer,
+    call,
+    exchange,
+    opened,
+    payloads_of,
+    prompt,
+    result,
+    small_policy,
+)
 from timeline import Hooks, Skip, policies, summarizers
 from timeline.errors import CompactionRefused, ContextOverflow, SummarizerFailed
 from timeline.integrations.telemetry import Telemetry, conversation_attributes, usage_attributes
@@ -278,6 +290,30 @@ async def test_a_cancellation_ends_every_span(recorder: Recorder) -> None:
     assert trace.get_current_span() is trace.INVALID_SPAN
 
 
+async def test_a_compaction_that_the_log_has_counts_as_completed_though_its_hook_was_cancelled(
+    recorder: Recorder,
+) -> None:
+    """The metric agrees with the log: it was cancelled behind the commit."""
+    called = asyncio.Event()
+
+    async def wait(facts: dict[str, Any]) -> None:
+        del facts
+        called.set()
+        await anyio.sleep_forever()
+
+    timeline = await talk(recorder, *FULL, hooks=Hooks(on_after_compaction=wait))
+    compacting = asyncio.create_task(timeline.compact())
+    await called.wait()
+    compacting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await compacting
+    assert len(await payloads_of(timeline._store, "compaction.completed")) == 1
+    [(told, _)] = recorder.points("timeline.compaction.count")
+    assert told["timeline.compaction.outcome"] == "completed"
+    [span] = recorder.named("compact_timeline")
+    assert dict(span.attributes or {})["timeline.compaction.outcome"] == "completed"
+
+
 async def test_a_refusal_is_an_answer_and_no_error(recorder: Recorder) -> None:
     """A veto, for example."""
 
@@ -337,6 +373,19 @@ async def test_pruned_tokens_are_counted_and_noted_in_the_render(recorder: Recor
     [noted] = render.events
     assert dict(noted.attributes or {})["timeline.pruned.tokens"] == saved
     assert "gen_ai.conversation.compacted" not in dict(render.attributes or {})
+
+
+async def test_previews_alone_are_counted_as_the_hides_that_they_are(recorder: Recorder) -> None:
+    """No summary comes with them: what the log says that they freed is in the metric, too."""
+    timeline = await talk(recorder, prompt(9_000), policy=small_policy(max_tokens=8_000))
+    context = await timeline.render()
+    assert [taken.kind for taken in context.decisions] == ["previewed"]
+    [hidden] = await payloads_of(timeline._store, "blocks.hidden")
+    saved = hidden.pruned.saved_tokens
+    assert recorder.points("timeline.pruned.tokens") == [({"timeline.compaction.trigger": "over_trigger"}, saved)]
+    [compaction] = recorder.named("compact_timeline")
+    [noted] = compaction.events
+    assert dict(noted.attributes or {})["timeline.pruned.tokens"] == saved
 
 
 async def test_no_content_is_told_unless_it_is_wanted(recorder: Recorder) -> None:

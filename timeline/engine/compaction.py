@@ -411,6 +411,8 @@ class _Compaction:
                     self.observed(payload, self.before, self.pressure.window)
                 taken.append(await self._announce(payload))
             elif isinstance(payload, BlocksHidden):
+                if payload.pruned is not None:  # no summary comes with them, whose figures would include theirs
+                    self.compactor.observer.pruned(self.log.fold.conversation, payload.pruned)
                 taken.append(
                     TakenDecision(kind="previewed", reason=payload.reason, facts={"blocks": len(payload.blocks)})
                 )

@@ -207,11 +207,9 @@ class Telemetry(Observer):
         except (CompactionRefused, CompactionInProgress) as refused:
             outcome = _word(refused)
             raise
-        except Exception:
-            outcome = "failed"
-            raise
-        except BaseException:
-            outcome = "cancelled"
+        except BaseException as error:
+            if outcome != "completed":  # else the log has it: what failed or was cancelled came behind it, as a hook
+                outcome = "failed" if isinstance(error, Exception) else "cancelled"
             raise
         finally:
             _CURRENT.reset(token)
