@@ -273,6 +273,24 @@ async def test_an_answer_that_could_not_be_used_is_counted(recorder: Recorder) -
     assert len(recorder.points("gen_ai.client.token.usage")) == 2
 
 
+async def test_the_time_of_each_request_is_measured_as_the_conventions_demand(recorder: Recorder) -> None:
+    """In seconds, by provider and models; of one that failed with the type of its error, and nothing that it said."""
+    timeline = await talk(recorder, *FULL)
+    await timeline.compact()
+    mute = await talk(recorder, *FULL, summarizer=Mute(problem=RuntimeError("the secret")))
+    await mute.compact()
+    named = {"gen_ai.operation.name": "chat"}
+    models = {"gen_ai.request.model": "model-x", "gen_ai.response.model": "model-x-2026"}
+    told = recorder.points("gen_ai.client.operation.duration")
+    assert [attributes for attributes, _ in told] == [
+        {**named, "gen_ai.provider.name": "anthropic", **models},
+        {**named, "error.type": "RuntimeError"},
+    ]
+    chats = [span for span in recorder.spans.get_finished_spans() if span.kind is SpanKind.CLIENT]
+    took = sum(((span.end_time or 0) - (span.start_time or 0)) / 1e9 for span in chats)
+    assert 0 < sum(seconds for _, seconds in told) <= took
+
+
 async def test_a_cancellation_ends_every_span(recorder: Recorder) -> None:
     """Whatever was under way is an error of that kind, and the count knows it."""
     slow = Slow()

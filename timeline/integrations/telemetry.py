@@ -136,8 +136,9 @@ class Telemetry(Observer):
     Spans: ``render_timeline`` around a recorded render; in it, or by itself, ``compact_timeline`` around each
     compaction; in that ``chat {model}`` around each request to the application's summarizer.
 
-    Metrics: ``gen_ai.client.token.usage`` of those requests, ``timeline.compaction.count``,
-    ``timeline.compaction.duration`` and ``timeline.pruned.tokens``. No conversation is named in a metric.
+    Metrics: ``gen_ai.client.token.usage`` and ``gen_ai.client.operation.duration`` of those requests,
+    ``timeline.compaction.count``, ``timeline.compaction.duration`` and ``timeline.pruned.tokens``. No conversation is
+    named in a metric.
 
     Args:
         tracer_provider: makes the spans; the global one unless given.
@@ -160,6 +161,12 @@ class Telemetry(Observer):
             unit="{token}",
             description="Tokens of requests to summarizers.",
             explicit_bucket_boundaries_advisory=_TOKEN_BUCKETS,
+        )
+        self._latency = meter.create_histogram(
+            "gen_ai.client.operation.duration",
+            unit="s",
+            description="How long requests to summarizers took.",
+            explicit_bucket_boundaries_advisory=_SECONDS_BUCKETS,
         )
         self._compactions = meter.create_counter(
             "timeline.compaction.count", unit="{compaction}", description="Compactions, by how they ended."
@@ -290,15 +297,21 @@ class Telemetry(Observer):
         with self._span(_named("chat", known.get("gen_ai.request.model")), attributes, SpanKind.CLIENT) as span:
             if self._content and span.is_recording():
                 span.set_attributes(request_content(request))
+            began, ended = perf_counter(), known
             try:
                 summary = await summarizer.summarize(request)
-            except SummarizerFailed as failure:
-                self._took(span, failure.usage, known)
+                ended = self._answered(span, summary, known)
+            except BaseException as error:
+                ended = {**known, "error.type": type(error).__qualname__}
+                if isinstance(error, SummarizerFailed):
+                    self._took(span, error.usage, known)
                 raise
-            self._answered(span, summary, known)
+            finally:
+                self._latency.record(perf_counter() - began, {"gen_ai.operation.name": "chat", **ended})
         return summary
 
-    def _answered(self, span: Span, summary: Summary, known: Mapping[str, str]) -> None:
+    def _answered(self, span: Span, summary: Summary, known: Mapping[str, str]) -> dict[str, str]:
+        """Record an answer, and return the attributes that its request is measured by."""
         attributes = dict(known)
         if isinstance(summary.model, str):
             attributes = {"gen_ai.request.model": summary.model, **known, "gen_ai.response.model": summary.model}
@@ -307,6 +320,7 @@ class Telemetry(Observer):
         if self._content and span.is_recording():
             span.set_attributes(summary_content(summary))
         self._took(span, summary.usage, attributes)
+        return attributes
 
     def _took(self, span: Span, usage: Usage | None, attributes: Mapping[str, str]) -> None:
         """Record the usage of a request if it was reported, whether or not its answer could be used."""
