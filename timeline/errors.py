@@ -81,11 +81,15 @@ class TimelineError(Exception):
 
 def described(error: BaseException) -> str:
     """Return an error's type and message as text that can always be stored: valid UTF-8, of bounded length."""
+    return brief(f"{type(error).__name__}: {message_of(error)}")
+
+
+def message_of(error: BaseException) -> str:
+    """Return the message of an error of any class; one that cannot be read is said to be so."""
     try:
-        message = str(error)
+        return str(error)
     except Exception as broken:  # noqa: BLE001 - the class is an application's; its own failure must not hide the first
-        message = f"its message cannot be read ({type(broken).__name__})"
-    return brief(f"{type(error).__name__}: {message}")
+        return f"its message cannot be read ({type(broken).__name__})"
 
 
 def brief(text: str) -> str:

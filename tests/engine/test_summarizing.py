@@ -128,6 +128,13 @@ async def test_instructions_reach_the_summarizer() -> None:
 # Summarizers that fail
 
 
+class Unreadable(Exception):
+    """An error of an application whose message fails."""
+
+    def __str__(self) -> str:
+        raise ValueError("no message")
+
+
 async def test_when_the_summarizer_fails_the_extractive_one_answers() -> None:
     """The conversation is compacted all the same, and the summary says why it was not the first choice."""
     timeline = await opened(MemoryStore(), policy=POLICY, summarizer=Mute())
@@ -145,11 +152,12 @@ async def test_when_the_summarizer_fails_the_extractive_one_answers() -> None:
     ("summarizer", "reason"),
     [
         (Mute(problem=TimeoutError("30 s")), "mute: TimeoutError: 30 s"),
+        (Mute(problem=Unreadable()), "mute: Unreadable: its message cannot be read (ValueError)"),
         (Scribe(answers=["", ""]), "empty"),
         (Scribe(answers=["  \n", " "]), "empty"),
         (Scribe(answers=[words(5_000), words(5_000)]), "more than 4000 tokens"),
     ],
-    ids=["error", "empty", "blank", "over-long"],
+    ids=["error", "error of a broken class", "empty", "blank", "over-long"],
 )
 async def test_an_error_an_empty_and_an_over_long_answer_are_failures(summarizer: Any, reason: str) -> None:
     """Failure means error, timeout, empty or over-long; the reason is recorded with the summary."""

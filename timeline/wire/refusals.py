@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from timeline.errors import message_of
 from timeline.wire.foreign import object_of
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def context_limit(error: BaseException) -> ContextLimit | None:
     for one in causes(error):
         if status_of(one) not in _STATUSES:
             return None
-        message = str(one)
+        message = message_of(one)
         if (
             _code_of(one) in _CODES
             or (status_of(one) == _TOO_LARGE and not _RATES & {*_error_codes(one)})
@@ -150,7 +151,7 @@ def context_limit(error: BaseException) -> ContextLimit | None:
 
 def refuses_parameter(error: BaseException, name: str) -> bool:
     """Return whether a provider refused a request because of one parameter, which its message names."""
-    return any(status_of(one) in _UNUSABLE and name in str(one) for one in causes(error))
+    return any(status_of(one) in _UNUSABLE and name in message_of(one) for one in causes(error))
 
 
 _UNUSABLE: Final = frozenset({400, 422})
@@ -218,7 +219,7 @@ def cause_of(error: BaseException) -> Cause:
             return _BY_STATUS[status]
         codes = _error_codes(one)
         found = next((cause for words, cause in _BY_CODE if any(map(words.fullmatch, codes))), None)
-        searched = f"{codes} {one}"
+        searched = f"{codes} {message_of(one)}"
         found = found or next((cause for words, cause in _BY_WORDS if words.search(searched)), None)
         if found is None and status is not None:
             return "server" if status >= 500 else "error"
