@@ -273,6 +273,49 @@ async def test_an_answer_that_could_not_be_used_is_counted(recorder: Recorder) -
     assert len(recorder.points("gen_ai.client.token.usage")) == 2
 
 
+@dataclass
+class Odd:
+    """A summarizer of an application that answers with what is no answer, or raises it."""
+
+    answers: Any
+    name: str = "odd"
+
+    async def summarize(self, request: SummaryRequest) -> Any:
+        """Answer."""
+        del request
+        if isinstance(self.answers, Exception):
+            raise self.answers
+        return self.answers
+
+
+NO_USAGE: Final[Any] = {"input_tokens": 3}
+NO_TEXT: Final[Any] = b"bytes"
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        "a text",
+        None,
+        Summary(text="fine", summarizer="odd", usage=NO_USAGE),
+        Summary(text=NO_TEXT, summarizer="odd"),
+        SummarizerFailed(["out of service"], usage=NO_USAGE),
+    ],
+)
+async def test_a_wrong_answer_is_judged_alike_whether_or_not_it_is_observed(recorder: Recorder, answers: Any) -> None:
+    """The log says what is wrong with it, and not what telemetry stumbled over."""
+    reasons = []
+    for observer in (None, recorder.telemetry(), recorder.telemetry(include_content=True)):
+        timeline = await talk(recorder, *FULL, summarizer=Odd(answers), observer=observer)
+        await timeline.compact()
+        reasons.append(timeline.window.summaries[0].written_by.fallback_reason)
+    assert len(set(reasons)) == 1
+    assert (
+        "not a" in str(reasons[0]) or "object of type bytes" in str(reasons[0]) or "out of service" in str(reasons[0])
+    )
+    assert recorder.points("gen_ai.client.token.usage") == []
+
+
 async def test_the_time_of_each_request_is_measured_as_the_conventions_demand(recorder: Recorder) -> None:
     """In seconds, by provider and models; of one that failed with the type of its error, and nothing that it said."""
     timeline = await talk(recorder, *FULL)

@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from timeline import __version__, summarizers
 from timeline.blocks import RangeSummary, Reasoning, ToolCall, ToolResult
-from timeline.errors import CompactionInProgress, CompactionRefused, SummarizerFailed, needs
+from timeline.errors import CompactionInProgress, CompactionRefused, SummarizerFailed, message_of, needs
 from timeline.frozen import compact_json
 from timeline.lifecycle.observer import Observer
 from timeline.planning.messages import message_role
-from timeline.ports import name_of, window_of
+from timeline.ports import Summary, name_of, window_of
+from timeline.usage import Usage
 
 with needs("opentelemetry-api", "otel"):
     from opentelemetry import metrics, trace
@@ -39,10 +40,9 @@ if TYPE_CHECKING:
     from timeline.events import CompactionCompleted, CompactReason, Pruned
     from timeline.fold.window import Window
     from timeline.policy.steps import CoveringStep
-    from timeline.ports import Summarizer, Summary, SummaryRequest
+    from timeline.ports import Summarizer, SummaryRequest
     from timeline.projection.context import RenderedContext
     from timeline.queries import Found, Queries, StoredDigest
-    from timeline.usage import Usage
     from timeline.wire.neutral import Entry
 
 
@@ -285,7 +285,7 @@ class Telemetry(Observer):
 
     def _note(self, span: Span, error: BaseException) -> None:
         span.set_attribute("error.type", type(error).__qualname__)
-        span.set_status(Status(StatusCode.ERROR, str(error) if self._content else None))
+        span.set_status(Status(StatusCode.ERROR, message_of(error) if self._content else None))
 
     async def _chat(self, summarizer: Summarizer, request: SummaryRequest) -> Summary:
         """Ask a summarizer inside a span of its own: two requests at the same time are two spans side by side."""
@@ -297,7 +297,8 @@ class Telemetry(Observer):
         with self._span(_named("chat", known.get("gen_ai.request.model")), attributes, SpanKind.CLIENT) as span:
             if self._content and span.is_recording():
                 span.set_attributes(request_content(request))
-            began, ended = perf_counter(), known
+            began = perf_counter()
+            ended: Mapping[str, str] = known
             try:
                 summary = await summarizer.summarize(request)
                 ended = self._answered(span, summary, known)
@@ -310,21 +311,26 @@ class Telemetry(Observer):
                 self._latency.record(perf_counter() - began, {"gen_ai.operation.name": "chat", **ended})
         return summary
 
-    def _answered(self, span: Span, summary: Summary, known: Mapping[str, str]) -> dict[str, str]:
-        """Record an answer, and return the attributes that its request is measured by."""
+    def _answered(self, span: Span, summary: object, known: Mapping[str, str]) -> Mapping[str, str]:
+        """Record an answer, and return the attributes that its request is measured by.
+
+        Whoever asked judges it: what is no answer, or no usage, is left out here, and not an error.
+        """
+        if not isinstance(summary, Summary):
+            return known
         attributes = dict(known)
         if isinstance(summary.model, str):
             attributes = {"gen_ai.request.model": summary.model, **known, "gen_ai.response.model": summary.model}
             span.update_name(_named("chat", attributes["gen_ai.request.model"]))
         span.set_attributes(attributes)
-        if self._content and span.is_recording():
+        if self._content and span.is_recording() and isinstance(summary.text, str):
             span.set_attributes(summary_content(summary))
         self._took(span, summary.usage, attributes)
         return attributes
 
-    def _took(self, span: Span, usage: Usage | None, attributes: Mapping[str, str]) -> None:
+    def _took(self, span: Span, usage: object, attributes: Mapping[str, str]) -> None:
         """Record the usage of a request if it was reported, whether or not its answer could be used."""
-        if usage is None:
+        if not isinstance(usage, Usage):
             return
         figures = usage_attributes(usage)
         span.set_attributes(figures)
