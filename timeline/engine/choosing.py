@@ -7,9 +7,9 @@ that handle alone.
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from timeline.display.logs import logger_of
 from timeline.engine.equipment import policy_in_force
 from timeline.errors import InvalidPolicy, StoreReadOnly
 from timeline.events import PolicyChanged
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from timeline.policy.model import Policy
     from timeline.ports import EventStore
 
-_LOG: Final = logging.getLogger("timeline")
+_LOG: Final = logger_of("timeline")
 
 
 class Chosen(NamedTuple):

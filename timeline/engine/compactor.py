@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from timeline.display.logs import logger_of
 from timeline.lifecycle.observer import Observer
 from timeline.ports import Hooks, SystemClock
 
 if TYPE_CHECKING:
+    import logging
     from collections.abc import Callable
 
     from timeline.fold.fold import Fold
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     from timeline.ports import Clock, Summarizer, TokenCounter
 
 
-_LOGGER: Final = logging.getLogger("timeline")
-_DRY_RUN_LOGGER: Final = logging.getLogger("timeline.dry_run")
+_LOGGER: Final = logger_of("timeline")
+_DRY_RUN_LOGGER: Final = logger_of("timeline.dry_run")
 
 
 @dataclass(frozen=True, slots=True)

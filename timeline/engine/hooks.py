@@ -6,11 +6,11 @@ keep-ratio (003).
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.checks import awaitable
+from timeline.display.logs import logger_of
 from timeline.errors import described
 from timeline.events.addresses import listed_addresses
 from timeline.events.other_payloads import CompactionBoundary, HookFailed
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from timeline.log.protocol import Log
     from timeline.ports import Hook, Hooks
 
-_LOGGER: Final = logging.getLogger("timeline")
+_LOGGER: Final = logger_of("timeline")
 BEFORE: Final = "on_before_compaction"
 """The hook that may forbid a compaction, or write its summary."""
 

@@ -9,7 +9,6 @@ lasts 2 minutes.
 
 from __future__ import annotations
 
-import logging
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import timedelta
@@ -18,6 +17,7 @@ from weakref import WeakKeyDictionary
 
 import anyio
 
+from timeline.display.logs import logger_of
 from timeline.errors import CompactionInProgress, StoreError, VersionConflict, described
 from timeline.events.other_payloads import CompactionFailed
 from timeline.log.stored import busy
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from timeline.log.protocol import Log
     from timeline.ports import LeaseMark
 
-_LOGGER: Final = logging.getLogger("timeline")
+_LOGGER: Final = logger_of("timeline")
 LEASE: Final = timedelta(seconds=120)
 """How long a summary may take before another writer may begin one."""
 _POLL: Final = 0.1

@@ -5,9 +5,9 @@ The events are what replay needs to build the context again, and what a reader o
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from timeline.display.logs import logger_of
 from timeline.errors import ContextOverflow
 from timeline.events import ContextRendered
 from timeline.events.other_payloads import ContextOverflowed, PrefixChanged, ToolsChanged
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from timeline.fold.state import Recorded
     from timeline.projection.context import RenderedContext
 
-_LOG: Final = logging.getLogger("timeline")
+_LOG: Final = logger_of("timeline")
 
 
 async def record_context(

@@ -6,11 +6,11 @@ more for what has no limit in tokens: the bytes of a request, its pictures, the 
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from timeline.display.logs import logger_of
 from timeline.engine.hiding import CompactionProgress, hide_planned
 from timeline.engine.policy_steps import run_steps
 from timeline.engine.restoring import restore
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from timeline.wire.refused_parts import PartsRefused
 
 T = TypeVar("T")
-_LOGGER: Final = logging.getLogger("timeline")
+_LOGGER: Final = logger_of("timeline")
 
 
 async def call_with_retry(

@@ -5,7 +5,6 @@ A request is refused by where it comes from before anything else is looked at; t
 
 from __future__ import annotations
 
-import logging
 from hashlib import sha256
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
@@ -14,6 +13,7 @@ from urllib.parse import quote, unquote
 import anyio
 from pydantic import ValidationError
 
+from timeline.display.logs import logger_of
 from timeline.errors import InvalidArgument, TimelineError, needs
 from timeline.frozen import compact_json
 from timeline.inspector.asked import AskedDecision, AskedFile, AskedLab
@@ -62,7 +62,7 @@ _SAFE: Final = {
 """Headers of every answer; a page has a policy of its own."""
 _FOREVER: Final = "private, max-age=31536000, immutable"
 _REVALIDATE: Final = "private, no-cache"
-_LOG: Final = logging.getLogger(__name__)
+_LOG: Final = logger_of(__name__)
 
 
 def inspector(

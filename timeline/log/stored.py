@@ -6,7 +6,6 @@ batch, or not at all. Where another process appended first, the log follows it a
 
 from __future__ import annotations
 
-import logging
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import anyio
 
 from timeline.blocks import stem
+from timeline.display.logs import logger_of
 from timeline.errors import (
     ConversationNotFound,
     HistoryUnavailable,
@@ -59,7 +59,7 @@ Adopted: TypeAlias = "tuple[PolicyChanged, Mapping[str, str]]"
 """The event that names the policy of a log that names none, and the policy's text by its hash."""
 Placing: TypeAlias = "Callable[[Turns], Awaitable[Sequence[Draft]]]"
 """Makes drafts in the turns of a fold."""
-_LOGGER: Final = logging.getLogger("timeline")
+_LOGGER: Final = logger_of("timeline")
 _TRIES: Final = 200
 """How often an append follows other writers before it gives up: about a second against one that never pauses."""
 
