@@ -118,6 +118,14 @@ def test_a_clock_that_went_back_counts_as_warm() -> None:
     assert not is_cold(fold, -5_000, Hiding(ttl=1, grace=-10_000))
 
 
+def test_without_a_cache_a_clock_that_went_back_waits_for_nothing() -> None:
+    """There is nothing that could be warm, whatever another writer's clock said."""
+    policy = Policy(cache="none")
+    fold = folded((86_400, called()))
+    assert coldness(fold.window, policy, after(86_460)) == Cold(60, 0, 0)
+    assert coldness(fold.window, policy, AT) == Cold(0, 0, 0)
+
+
 def test_a_call_touches_the_cache_when_it_starts() -> None:
     """The provider reads and writes it then, however long the answer takes."""
     fold = folded((200, called(started_at=AT)))

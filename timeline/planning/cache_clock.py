@@ -50,7 +50,7 @@ def coldness(window: Window, policy: Policy, now: datetime) -> Cold | None:
     """Return the figures of a cache that is cold at ``now``; None while it may be warm.
 
     The lifetime is that of the policy's hiding, if set, else the one in force. Without a cache it is cold at any time.
-    The cache counts as warm where the log has no call or render, and where the clock went backwards.
+    A cache counts as warm where the log has no call or render, and where the clock went backwards.
     """
     touch = window.touch
     if touch is None:
@@ -58,10 +58,11 @@ def coldness(window: Window, policy: Policy, now: datetime) -> Cold | None:
     hiding = policy.hiding or Hiding()  # a policy that never hides may still compact when cold
     ttl = hiding.ttl or terms_in_force(window, policy).seconds
     idle = int((now - touch.at).total_seconds())
-    grace = hiding.grace if ttl else 0
-    if idle < 0 or idle < ttl + grace:
+    if not ttl:
+        return Cold(max(0, idle), 0, 0)
+    if idle < 0 or idle < ttl + hiding.grace:
         return None
-    return Cold(idle, ttl, grace)
+    return Cold(idle, ttl, hiding.grace)
 
 
 def pays_back(freed: int, behind: int, terms: CacheTerms, calls: int) -> bool:
