@@ -280,6 +280,22 @@ async def test_a_lease_runs_from_the_time_of_its_own_event() -> None:
     )
 
 
+async def test_behind_a_block_of_the_end_of_time_a_conversation_is_compacted() -> None:
+    """The last moment that there is was given to it: no lease can end later, and the events behind it have it, too."""
+    store = MemoryStore()
+    end = datetime.max.replace(tzinfo=UTC)
+    timeline = await opened(store, policy=POLICY, clock=Settable(), now=None)
+    await timeline.append(*FULL, Note(text="for ever", at=end))
+    context = await timeline.render()
+    assert [taken.kind for taken in context.decisions] == ["compacted"]
+    await timeline.undo_compaction()
+    await timeline.compact()
+    assert timeline.window.lease is None
+    [*_, newest] = await log_of(store)
+    assert newest.at == end
+    assert (await timeline.verify()).ok
+
+
 async def test_a_dead_lease_of_a_clock_that_is_ahead_is_taken_over_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """The start is not before the end of the lease that it replaces, or it would be void."""
     monkeypatch.setattr("timeline.engine.lease.LEASE", timedelta(milliseconds=50))

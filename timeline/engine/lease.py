@@ -21,6 +21,7 @@ from timeline.display.logs import logger_of
 from timeline.errors import CompactionInProgress, StoreError, VersionConflict, described
 from timeline.events.other_payloads import CompactionFailed
 from timeline.log.stored import busy
+from timeline.log.times import after
 from timeline.log.uncancelled import run_uncancelled
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ async def begin(
 
         async def start(time: datetime) -> Sequence[CompactionStarted]:
             nonlocal asked, until
-            asked, until = log.fold.version + 1, time + LEASE
+            asked, until = log.fold.version + 1, after(time, LEASE)
             return [started(until)]
 
         try:

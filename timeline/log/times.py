@@ -6,14 +6,18 @@ and not for each call. A clock that steps back does not take a log's times back 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import utc
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from datetime import timedelta
 
     from timeline.ports import Clock
+
+_LAST: Final = datetime.max.replace(tzinfo=UTC)
+"""The last moment that there is: applications give it to what has no end, or has no time."""
 
 
 def time_of_append(clock: Clock, given: datetime | None, *earlier: datetime | None) -> datetime:
@@ -27,3 +31,8 @@ def time_of_append(clock: Clock, given: datetime | None, *earlier: datetime | No
     if given is not None:
         return utc(given)
     return max([utc(clock.now()), *(at for at in earlier if at is not None)])
+
+
+def after(at: datetime, span: timedelta) -> datetime:
+    """Return the moment that is so much later, or the last one that there is."""
+    return _LAST if span > _LAST - at else at + span
