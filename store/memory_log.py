@@ -162,10 +162,18 @@ class MemoryLog:
         call = None if found is None or not found[1][7] else _appended_call(found[0], found[1])
         if found is not None and found[1][1] < version and (call is not None or not found[1][7]):
             return None if call is None else (found[1][1], call)
-        same = ((v, log) for log, last in self.lineage() for v in log.calls.get(result.call_id, ()) if v <= last)
-        newest, log = max(((v, log) for v, log in same if v < version), key=lambda pair: pair[0], default=(0, self))
-        call = _appended_call(log.id, log.rows[newest - log.base - 1]) if newest else None
-        return None if call is None else (newest, call)
+        of_id = (
+            (log.id, log.rows[v - log.base - 1])
+            for log, last in self.lineage()
+            for v in log.calls.get(result.call_id, ())
+            if v <= min(last, version - 1)
+        )
+        there = [(id_, row) for id_, row in of_id if row[7]]  # the others were scavenged
+        if not there:
+            return None
+        id_, row = max(there, key=lambda of_one: of_one[1][1])
+        call = _appended_call(id_, row)
+        return None if call is None else (row[1], call)
 
     def redacts(self, version: int) -> bool:
         """Return whether it, or the past that it shares, redacts a block."""

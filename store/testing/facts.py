@@ -361,6 +361,15 @@ class FactContract(ContractBase):
         await store.append("a", [event(BlockRedacted(version=1)), event(BlockRedacted(version=3))])
         assert await _subjects(store) == ["two.py", "three"]
 
+    async def test_a_late_result_of_a_scavenged_call_gives_no_fact(self, store: EventStore) -> None:
+        """Nothing is left that says what the call did, and all other facts are found as before."""
+        await store.append("a", [call("1", "Bash", {"command": "make"}), *command("2", "make test")])
+        await store.append("a", [compaction(1, 3)], snapshot=Snapshot(version=4, window_start=5))
+        assert await _subjects(store) == ["make test"]
+        assert (await store.remove("a")).events == 3
+        await store.append("a", [result("1", "built", path="tc:turn_2.1.result")])
+        assert await _subjects(store) == ["make test"]
+
     async def test_a_record_merges_what_was_done(self, store: EventStore) -> None:
         """An entry for each subject and outcome: how often, first and last; failures that are still open apart."""
         await _filled(store)
