@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from timeline import policies
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 POLICY: Final = policies.cut_point(max_tokens=4_000)
 NOW: Final = datetime(2026, 1, 1, tzinfo=UTC)
+END: Final = datetime.max.replace(tzinfo=UTC)
 
 
 class _Told:
@@ -335,9 +337,38 @@ async def test_a_second_runner_waits_for_the_turn_of_a_killed_one_and_no_longer(
     clock = _Ticking()
     assert await store.take_lease("killed", clock.now(), clock.now() + timedelta(seconds=0.3)) is None
     assert (await scavenge(store, clock=clock)).events > 0
-    assert await store.take_lease("live", clock.now(), clock.now() + timedelta(days=1)) is None
-    with pytest.raises(ScavengeInProgress), anyio.fail_after(5):
-        await scavenge(store, clock=clock)
+
+    async def live() -> None:
+        while True:
+            assert await store.take_lease("live", clock.now(), clock.now() + timedelta(seconds=0.5)) is None
+            await anyio.sleep(0.1)
+
+    async with anyio.create_task_group() as runners:
+        runners.start_soon(live)
+        await anyio.lowlevel.checkpoint()
+        with pytest.raises(ScavengeInProgress), anyio.fail_after(5):
+            await scavenge(store, clock=clock)
+        runners.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("ahead", [timedelta(days=1), END - NOW])
+async def test_a_killed_runner_whose_clock_was_ahead_keeps_others_out_no_longer(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch, ahead: timedelta
+) -> None:
+    """Its lease ends tomorrow, or never, but nobody renews it."""
+    monkeypatch.setattr(scavenging, "LEASE", timedelta(seconds=0.5))
+    timeline = await worked(store)
+    await timeline.set_retention("window")
+    assert await store.take_lease("killed", NOW + ahead - timedelta(seconds=1), NOW + ahead) is None
+    with anyio.fail_after(5):
+        assert (await scavenge(store, clock=StoppedClock(NOW))).events > 0
+
+
+async def test_a_clock_at_the_end_of_time_scavenges(store: MemoryStore) -> None:
+    """A lease of five seconds would end behind the last moment that there is."""
+    timeline = await worked(store)
+    await timeline.set_retention("window")
+    assert (await scavenge(store, clock=StoppedClock(END))).events > 0
 
 
 class _Ticking:

@@ -19,6 +19,7 @@ import anyio
 from timeline import checks
 from timeline.blocks import instant_text
 from timeline.errors import ScavengeInProgress
+from timeline.log.times import after
 from timeline.ports import Removal, SystemClock
 from timeline.retention.plan import SOMETHING_MAY_GO, Stays, hindrance, nothing_went, stays
 from timeline.retention.setting import kept
@@ -232,9 +233,19 @@ class _Run:
 
     @asynccontextmanager
     async def lease(self) -> AsyncIterator[None]:
-        """Wait for the lease, for as long as that of a killed runner lasts, and give it back at the end."""
-        deadline = monotonic() + LEASE.total_seconds() + 1
+        """Wait for the lease, for as long as that of a killed runner lasts, and give it back at the end.
+
+        A runner that works renews its lease. One that stays the same for so long is over, whatever time it ends at:
+        the clock of whoever took it may have been ahead.
+        """
+        lasts = LEASE.total_seconds()
+        seen, since = None, monotonic()
+        deadline = since + lasts + 1
         while (ends := await self._take_lease()) is not None:
+            if ends != seen:
+                seen, since = ends, monotonic()
+            elif monotonic() - since > lasts:
+                await self.store.take_lease(self.runner, ends, ends)  # does nothing if it was renewed just now
             if monotonic() > deadline:
                 raise ScavengeInProgress(instant_text(ends))
             await anyio.sleep(_PAUSE)
@@ -248,7 +259,7 @@ class _Run:
     async def _take_lease(self) -> datetime | None:
         now = self.clock.now()
         self.renewed = monotonic()
-        return await self.store.take_lease(self.runner, now, now + LEASE)
+        return await self.store.take_lease(self.runner, now, after(now, LEASE))
 
     async def scavenge(self, ids: Iterable[str]) -> ScavengeReport:
         """Remove events, then texts, then rewrite the file, as far as the budget goes."""
