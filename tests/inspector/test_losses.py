@@ -83,6 +83,16 @@ def test_the_cause_is_one_that_would_have_lost_it_in_any_case_or_else_a_decision
         assert found.extra_cost == pytest.approx(sent * (6.25 - 0.5) / 1e6)
 
 
+def test_calls_at_the_first_moment_there_is_follow_one_another_at_once() -> None:
+    """A recorder without a clock dates everything so; the second call took a while all the same."""
+    first = datetime.min.replace(tzinfo=UTC)
+    called = ModelCalled(model=MODEL, usage=Usage(cache_read_tokens=20_000), duration=12.5)
+    calls = [RecordedCall(number, number * 10, first, called) for number in (1, 2)]
+    [_, found] = cache_uses(calls, [(), ()], read_prices())
+    assert found is not None
+    assert found.idle_seconds == 0
+
+
 async def test_what_new_results_were_sent_without_is_no_cause() -> None:
     """They were never in the cache: the decision changes nothing that was sent before."""
     store = MemoryStore()

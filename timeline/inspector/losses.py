@@ -7,7 +7,6 @@ or a decision is what the log says; what follows from the provider's rules alone
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from timeline.inspector.shapes import CacheUse, LossCause
@@ -80,8 +79,8 @@ def _use(
 
 def _idle(before: RecordedCall, call: RecordedCall) -> float:
     """Return the seconds between the end of a call and the beginning of the next one."""
-    began = call.at - timedelta(seconds=call.called.duration or 0)
-    return max(0.0, (began - before.at).total_seconds())
+    # From one end to the other, less the call itself: its beginning may lie before the first moment that there is.
+    return max(0.0, (call.at - before.at).total_seconds() - (call.called.duration or 0))
 
 
 def _left(used: Usage, price: Price) -> int:
