@@ -172,6 +172,37 @@ async def test_pages_of_a_search_repeat_no_hit_where_better_ones_are_written_bet
     assert [row["path"] for row in (*first["found"], *answer["found"])] == once
 
 
+async def test_pages_of_a_search_miss_and_repeat_no_hit_where_its_words_become_more_frequent_between_them() -> None:
+    """A rank counts all texts of the store, so that each append may move the hits among each other."""
+    store = MemoryStore()
+    timeline = await Timeline.open(store, "work")
+    await timeline.append(*(UserPrompt(text="alpha " * (n % 7 + 1) + "beta " * (7 - n % 7)) for n in range(30)))
+    await timeline.append(*(UserPrompt(text="gamma") for _ in range(300)))
+    given, cursor = list[str](), None
+    async with Client(build_server(store)) as client:
+        while not given or cursor is not None:
+            asked = {"query": "alpha beta", "limit": 7} | ({"cursor": cursor} if cursor else {})
+            found = await ask(client, "search", **asked)
+            given += [row["address"] for row in found["found"]]
+            cursor = found["next_cursor"]
+            often = "alpha" if len(given) == 7 else "beta"
+            await timeline.append(*(UserPrompt(text=often) for _ in range(100 * len(given) // 7)))
+    assert sorted(given) == sorted(f"work@{version}" for version in range(2, 32))
+
+
+async def test_a_search_goes_on_where_the_last_hit_of_a_page_is_erased() -> None:
+    """The others come all the same, once."""
+    store = MemoryStore()
+    timeline = await Timeline.open(store, "work")
+    await timeline.append(*(UserPrompt(text=f"pytest {number}") for number in range(7)))
+    async with Client(build_server(store)) as client:
+        first = await ask(client, "search", query="pytest", limit=3)
+        await timeline.redact(first["found"][-1]["path"], reason="It has a key")
+        answer = await ask(client, "search", query="pytest", limit=9, cursor=first["next_cursor"])
+    given = [row["address"] for row in (*first["found"], *answer["found"])]
+    assert sorted(given) == [f"work@{n}" for n in range(2, 9)]
+
+
 class EarlierStore(MemoryStore):
     """A store as an earlier release documented one: its hits have no position."""
 
@@ -191,10 +222,13 @@ async def test_pages_of_a_search_are_whole_where_the_hits_of_a_store_have_no_pos
     assert sorted(row["address"] for page in listed for row in page) == [f"work@{n}" for n in range(2, 9)]
 
 
-async def test_a_search_goes_on_behind_no_hit_that_is_erased(db: Path) -> None:
+async def test_a_server_that_did_not_give_the_page_goes_on_behind_no_hit_that_is_erased(db: Path) -> None:
     """Where it stood among the others nobody knows: the error says to begin again."""
-    async with open_store(db) as store, asking(db) as client:
+    async with asking(db) as client:
         first = await ask(client, "search", query="pytest", limit=4)
+    async with open_store(db) as store, asking(db) as client:
+        rest = await ask(client, "search", query="pytest", limit=4, cursor=first["next_cursor"])
+        assert not {row["path"] for row in rest["found"]} & {row["path"] for row in first["found"]}
         await (await Timeline.open(store, "work")).redact(first["found"][-1]["path"], reason="It has a key")
         answer = await client.call_tool("search", {"query": "pytest", "cursor": first["next_cursor"]})
     assert "the block that it names is not found any more; ask again without one" in said(answer)

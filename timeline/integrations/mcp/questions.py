@@ -27,12 +27,13 @@ from timeline.integrations.mcp.answers import (
     cost,
     page,
 )
+from timeline.integrations.mcp.given_hits import GivenHits
 from timeline.integrations.mcp.listing import Listing, no_cursor
 from timeline.timeline import Timeline
 from timeline.tokens import get_counter
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Collection
 
     from timeline.integrations.mcp.arguments import (
         ConversationsArguments,
@@ -74,6 +75,7 @@ class Questions:
         self._store = store
         self._max_tokens = max_tokens
         self._counter = get_counter("o200k_base")
+        self._given = GivenHits()
 
     async def conversations(self, asked: ConversationsArguments) -> ConversationsAnswer:
         """List conversations, the one that was last active first; those active since the first page come last.
@@ -128,23 +130,28 @@ class Questions:
 
         Raises:
             InvalidFilter: there is no word in the text.
-            InvalidArgument: the cursor is none, or the block that it names is not found any more.
+            InvalidArgument: the cursor is none, or is of another server's page and the block that it names is gone.
             ConversationNotFound: there is no such conversation.
             StoreError: the store cannot be read, or has no full-text search.
         """
         newest, last = _place_in_log(asked.cursor)
         newest = newest or (await self._store.fact_reach()).newest_position
-        given = asked.model_dump(include={"conversation", "since", "until"})
-        found, places = self._store.search(asked.query, **given, types=asked.types or None), list[int]()
+        filters = asked.model_dump(include={"conversation", "since", "until"})
+        found, places = self._store.search(asked.query, **filters, types=asked.types or None), list[int]()
+        given = self._given.before(asked)
 
         async def rows() -> AsyncIterator[FoundRow]:
             placed = (await self._placed(hit) async for hit in found)
-            async for hit in _behind_hit((hit async for hit in placed if 0 < hit.position <= newest), last):
+            known = (hit async for hit in placed if 0 < hit.position <= newest)
+            async for hit in _behind_hit(known, last) if given is None else _not_given(known, given):
                 places.append(hit.position)
                 yield _found_row(hit)
 
         taken, more = await self._page_of(rows(), asked.limit, asked.conversation)
-        return SearchAnswer(found=tuple(taken), next_cursor=f"{newest}.{places[len(taken) - 1]}" if more else None)
+        cursor = f"{newest}.{places[len(taken) - 1]}" if more else None
+        if cursor is not None:
+            self._given.remember(asked, cursor, places[: len(taken)])
+        return SearchAnswer(found=tuple(taken), next_cursor=cursor)
 
     async def _placed(self, hit: Found) -> Found:
         """Return a hit with its position, which a store of an earlier contract leaves out; 0 where it is gone."""
@@ -367,18 +374,24 @@ def _behind(found: AsyncIterator[FoundT], cursor: str | None) -> AsyncIterator[t
     return behind()
 
 
+async def _not_given(found: AsyncIterator[Found], given: Collection[int]) -> AsyncIterator[Found]:
+    """Iterate over the hits that no page gave."""
+    async for hit in found:
+        if hit.position not in given:
+            yield hit
+
+
 async def _behind_hit(found: AsyncIterator[Found], position: int) -> AsyncIterator[Found]:
-    """Iterate over the hits behind the one at a position; over all, if it is 0.
+    """Iterate over the hits behind the one at a position, in the order of now: which ones a page gave is not known.
 
     Raises:
         InvalidArgument: no hit is there.
     """
-    if position:
-        async for hit in found:
-            if hit.position == position:
-                break
-        else:
-            raise InvalidArgument("cursor", "the block that it names is not found any more; ask again without one")
+    async for hit in found:
+        if hit.position == position:
+            break
+    else:
+        raise InvalidArgument("cursor", "the block that it names is not found any more; ask again without one")
     async for hit in found:
         yield hit
 
