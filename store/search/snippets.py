@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final, NamedTuple
+from unicodedata import category
 
 from timeline.events import appended_block
 from timeline.queries import Found
@@ -79,17 +80,24 @@ def snippet(text: str, query: Query) -> str | None:
 
 
 def _word_after(text: str, start: int, last: int) -> int:
-    """Return the start of the first whole word in a snippet, no later than the start of the hit."""
+    """Return the start of the first whole word in a snippet, else of a whole sign, no later than that of the hit."""
     if start <= 0:
         return 0
-    return next((n + 1 for n in range(start - 1, last) if text[n].isspace()), start)
+    spaces = (n + 1 for n in range(start - 1, last) if text[n].isspace())
+    return next(chain(spaces, (n for n in range(start, last) if not _is_mark(text[n]))), last)
 
 
 def _word_before(text: str, end: int, first: int) -> int:
-    """Return the end of the last whole word in a snippet, no earlier than the end of the hit."""
+    """Return the end of the last whole word in a snippet, else of a whole sign, no earlier than that of the hit."""
     if end >= len(text):
         return len(text)
-    return next((n for n in range(end, first, -1) if text[n].isspace()), max(end, first))
+    spaces = (n for n in range(end, first, -1) if text[n].isspace())
+    return next(chain(spaces, (n for n in range(end, first, -1) if not _is_mark(text[n]))), first)
+
+
+def _is_mark(sign: str) -> bool:
+    """Return whether a sign is shown on the one before it: a snippet neither begins with it nor ends in front of it."""
+    return category(sign).startswith("M")
 
 
 def _best(places: list[_Place], terms: int) -> _Place:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import sqlite3
 import sys
 from contextlib import closing
+from unicodedata import category
 
 import pytest
 from hypothesis import example, given
@@ -162,3 +163,17 @@ def test_a_snippet_is_one_short_line_of_the_text_with_a_hit(text: str, asked: st
         assert "\n" not in line
         assert plain in " ".join(text.split())
         assert len(plain) <= WIDTH
+
+
+@pytest.mark.parametrize("letters", ["ที่นี่มีปัญหา", "បញ្ហានេះ", "နေပြည်တော်", "e\u0323x\ufe0f"])
+@pytest.mark.parametrize("shift", range(5))
+def test_a_snippet_begins_and_ends_with_whole_signs_where_a_text_has_no_spaces(letters: str, shift: int) -> None:
+    """A vowel or a tone that Thai writes on a letter would stand alone, on a circle."""
+    run = letters * 40
+    line = snippet(f"{run[:-shift] if shift else run}・word・{run[shift:]}", Query.parse("word"))
+    assert line is not None
+    shown = line.strip("…")
+    assert len(shown) <= WIDTH + len("«»")
+    assert not category(shown[0]).startswith("M")
+    behind = run[shift:][len(shown.partition("»・")[2]) :]
+    assert not category(behind[0]).startswith("M")
