@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..codec import Row
     from .connections import Connection
 
-FORM: Final = 5
+FORM: Final = 6
 """Number of the rules by which texts are cut and indexed. An index of another form is made anew."""
 SLICE: Final = 1024 * 1024
 """Bytes of payloads after which a transaction ends."""

@@ -11,7 +11,7 @@ from timeline.events import appended_block
 from timeline.queries import Found
 
 from .scanning import text_of
-from .words import WORD, humps_of, pieces
+from .words import WORD, folded, humps_of, pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -150,22 +150,22 @@ def _places(text: str, query: Query) -> list[_Place] | None:
 
 def _found_in(written: list[str], query: Query, terms: Iterable[int]) -> Iterator[tuple[int, int, int]]:
     """Yield the first and last word of every hit, and its term; for a hump they are its word."""
-    folded = [*map(str.casefold, written)]
+    cased = [*map(folded, written)]
     for term in terms:
         for phrase in query.terms[term].phrases:
             if phrase.in_words:
                 length = len(phrase.parts)
-                firsts = islice(phrase.places(folded), _MOST_OF_PHRASE)
+                firsts = islice(phrase.places(cased), _MOST_OF_PHRASE)
                 yield from ((first, first + length - 1, term) for first in firsts)
             if phrase.in_humps:
-                numbers = islice(_in_humps(phrase, written, folded), _MOST_OF_PHRASE)
+                numbers = islice(_in_humps(phrase, written, cased), _MOST_OF_PHRASE)
                 yield from ((number, number, term) for number in numbers)
 
 
-def _in_humps(phrase: Phrase, written: list[str], folded: list[str]) -> Iterator[int]:
+def _in_humps(phrase: Phrase, written: list[str], cased: list[str]) -> Iterator[int]:
     """Yield every word that has the phrase in its humps."""
     together = "".join(phrase.parts)
-    for number, word in enumerate(folded):
+    for number, word in enumerate(cased):
         # Few words hold the letters at all: only those are split.
         if together in word and (humps := humps_of(written[number])) and any(True for _ in phrase.places(humps)):
             yield number

@@ -30,10 +30,11 @@ if TYPE_CHECKING:
 LONGEST: Final = 64
 """Most letters of a word: a longer run is cut, so that a page of base64 does not become one word."""
 _SINGLE: Final = (
-    "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Chinese, Japanese
+    "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # Japanese: also repetition and zero, and half width
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Chinese
     "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ebd\u0ec0-\u0ecd\u0edc-\u0edf"  # Thai, Lao
-    "\u1000-\u103f\u1050-\u108f\u1780-\u17d3\u17dd"  # Burmese, Khmer
-    "\uac00-\ud7a3"  # Korean, whose particles follow a name in any script without a space
+    "\u1000-\u103f\u1050-\u108f\u1780-\u17d3\u17d7\u17dc\u17dd"  # Burmese, Khmer
+    "\u3131-\u318e\uac00-\ud7a3"  # Korean, whose particles follow a name in any script without a space
 )
 _LETTER: Final = rf"[^\W_{_SINGLE}]"
 _MARKED: Final = rf"(?![\u0300-\U0010ffff])|(?:[{MARKS}]{{1,4}}{_LETTER}{{0,20}}){{0,10}}"
@@ -57,12 +58,20 @@ def composed(text: str) -> str:
     return normalize("NFC", text)
 
 
+def folded(text: str) -> str:
+    """Return a text in the case that is compared.
+
+    Case is folded sign by sign, and takes some apart: a Greek iota with two marks becomes three signs, its capital two.
+    """
+    return text.lower() if text.isascii() else composed(text.casefold())
+
+
 def humps_of(word: str) -> tuple[str, ...]:
     """Return the humps of a word, in lower case; none if it has only one."""
     if word.islower() or len(word) == LONGEST:
         return ()
     humps = _HUMP.split(word)
-    return tuple(hump.casefold() for hump in humps) if len(humps) > 1 else ()
+    return tuple(map(folded, humps)) if len(humps) > 1 else ()
 
 
 @dataclass(frozen=True)
@@ -77,14 +86,14 @@ class Words:
         """Cut a text."""
         written = WORD.findall(text)
         # All at a time: a letter's lower case depends on no other letter, and has no space.
-        words = " ".join(written).casefold().split(" ") if written else []
+        words = folded(" ".join(written)).split(" ") if written else []
         return cls(words, [humps for word in written if len(word) > 1 and (humps := humps_of(word))])
 
     @staticmethod
     def each(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Yield each word of a text in lower case, with its humps."""
         for word in WORD.findall(text):
-            yield word.casefold(), humps_of(word)
+            yield folded(word), humps_of(word)
 
     @cached_property
     def columns(self) -> tuple[str, str]:
@@ -242,7 +251,7 @@ def _plain(text: str) -> Term | None:
     if not written:
         return None
     prefix = _STARRED.search(text) is not None
-    words = tuple(word.casefold() for word in written)
+    words = tuple(map(folded, written))
     if len(words) > 1:
         return Term((Phrase(words, in_words=True, in_humps=False, prefix=prefix),))
     humps = humps_of(written[0])

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ..search.words import Phrase, Query
 
 
-FORM: Final = 5
+FORM: Final = 6
 """Number of the rules by which texts are cut and indexed. An index of another form is rebuilt."""
 SLICE: Final = 1024 * 1024
 """Characters of stored events after which a slice ends: some 30 ms of an append's time while it is entered."""

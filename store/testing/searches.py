@@ -153,6 +153,11 @@ class SearchContract(ContractBase):
             ("A\u0308rger in U\u0308ber.md", "Über.md"),
             ("Über.md", "U\u0308ber*"),
             ("\u1112\u1161\u11ab\u1100\u1173\u11af.txt", "한글"),
+            ("\u039c\u03b1\u0390\u03bf\u03c5", "\u039c\u0391\u03aa\u0301\u039f\u03a5"),
+            ("\u3007\u3007API", "api"),
+            ("ﾃﾞｰﾀﾍﾞｰｽｴﾗｰ", "ｴﾗｰ"),
+            ("ផ្សេងៗ10", "10"),
+            ("ㅋㅋㅋpytest", "pytest ㅋㅋ"),
         ],
     )
     async def test_every_script_is_searched(self, store: EventStore, text: str, asked: str) -> None:
