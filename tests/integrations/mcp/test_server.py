@@ -8,8 +8,11 @@ import sys
 import time
 from contextlib import closing, suppress
 from hashlib import sha256
+from http import HTTPStatus
+from http.client import HTTPConnection
 from socket import SO_RCVBUF, SOL_SOCKET, socket
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -92,7 +95,7 @@ async def test_a_server_changes_no_byte_of_the_database(db: Path) -> None:
 
 
 def test_clients_of_this_machine_are_served_over_http(tmp_path: Path) -> None:
-    """At a port that the system chose; the line says which."""
+    """At a port that the system chose; the line says which. A stream that nothing is sent on cannot be opened."""
     db = tmp_path / "recorded.db"
     asyncio.run(record(db, rounds=1))
     command = [sys.executable, "-m", "timeline.cli", "mcp", "--db", str(db), "--http", "0"]
@@ -106,6 +109,10 @@ def test_clients_of_this_machine_are_served_over_http(tmp_path: Path) -> None:
             assert process.stderr is not None
             address = process.stderr.readline().split(" at ")[1].split(";")[0]
             assert asyncio.run(titles(address)) == ["Fix the login"]
+            with closing(HTTPConnection(urlsplit(address).netloc, timeout=20)) as client:
+                client.request("GET", "/mcp", headers={"Accept": "text/event-stream"})
+                assert (answer := client.getresponse()).status == HTTPStatus.METHOD_NOT_ALLOWED
+                assert answer.headers["Allow"] == "POST"
         finally:
             process.terminate()
 

@@ -60,6 +60,7 @@ with needs("mcp"):
         Tool,
         ToolAnnotations,
     )
+    from starlette.routing import Route
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -286,7 +287,8 @@ async def serve_http(
     """Serve any number of clients of this machine at the path ``/mcp``, until the process is stopped.
 
     Requests that a browser was tricked into sending are refused by their Host and Origin headers. A request that is
-    longer than `MOST_BYTES`, or comes slower than within the deadline, is refused.
+    longer than `MOST_BYTES`, or comes slower than within the deadline, is refused. There are no sessions, so that POST
+    is the only method.
 
     Args:
         store: what is asked, see `build_server`.
@@ -302,6 +304,9 @@ async def serve_http(
     """
     server = build_server(store, max_tokens=max_tokens, deadline=deadline, scope=scope)
     app: Starlette = server.streamable_http_app(stateless_http=True, json_response=True)
+    for route in app.routes:
+        if isinstance(route, Route):  # a GET opens a stream, held for as long as a client likes: nothing is sent there
+            route.methods = {"POST"}
     bounded = BoundedBodies(app, deadline)
     let_in = bounded if token is None else OnlyWithToken(bounded, token)
     guarded = OnlyLocal(let_in, loopback_hosts(listening.getsockname()[1]))
