@@ -223,3 +223,32 @@ async def test_the_texts_of_a_reply_that_a_framework_keeps_as_one_are_known() ->
 def text_of_reply(text: str) -> AssistantCompletion:
     """Return one of several texts of a reply."""
     return AssistantCompletion(text=text, response_id="r")
+
+
+def thought_of(name: str) -> dict[str, Any]:
+    """Return a message of Claude's with signed thinking and a call."""
+    signed = {"type": "thinking", "thinking": name, "signature": f"sig-{name}"}
+    return {"role": "assistant", "content": [signed, {"type": "tool_use", "id": name, "name": "run", "input": {}}]}
+
+
+def result_of(name: str) -> dict[str, Any]:
+    """Return the message with the result of that call."""
+    return {"role": "user", "content": [{"type": "tool_result", "tool_use_id": name, "content": f"{name} is done"}]}
+
+
+async def test_thoughts_of_a_branch_that_is_taken_up_again_go_back_to_the_model() -> None:
+    """Also to a model that refuses a thought behind another prefix, and wants all that are behind their own."""
+    timeline = await opened(MemoryStore())
+    follower = timeline.list_follower()
+    asked = {"role": "user", "content": "go"}
+    branches = {
+        name: [asked, *(make(f"{name}{n}") for n in "123" for make in (thought_of, result_of))] for name in "ab"
+    }
+    for name in "aba":
+        ids = ["asked", *(f"{name}{number}" for number in range(6))]
+        await follower.take_messages(branches[name], ids=ids, wire="anthropic")
+        body = (await timeline.render()).to_anthropic(model="claude-opus-5-5")
+        shown = [part["thinking"] for m in body["messages"] for part in m["content"] if part["type"] == "thinking"]
+        assert shown == [f"{name}1", f"{name}2", f"{name}3"]
+    report = await timeline.verify()
+    assert (report.ok, report.renders) == (True, 3)

@@ -88,17 +88,17 @@ def of_some_policy(neutral: NeutralContext) -> NeutralContext:
     return neutral.model_copy(update={"policy": sha256_hex("a policy")})
 
 
-async def test_the_dump_of_projection_6_is_that_of_5_where_no_content_is_native() -> None:
+async def test_the_dump_of_projection_7_is_that_of_5_where_no_content_is_native_and_none_came_back() -> None:
     """Every block's form, state and reason, byte for byte; another form needs another projection number."""
     timeline = await every_form()
     context = await timeline.render(system=SYSTEM, tools=TOOLS, ephemeral=["It is noon."], record=False)
     dump = {**context.dump(), "fingerprint": of_some_policy(context.neutral).fingerprint()}
     written = json.dumps(dump, indent=1, ensure_ascii=False) + "\n"
-    assert PROJECTION == context.projection == 6
-    assert written.replace('"projection": 6', '"projection": 5') == (GOLDEN / "projection-5.json").read_text("utf-8")
+    assert PROJECTION == context.projection == 7
+    assert written.replace('"projection": 7', '"projection": 5') == (GOLDEN / "projection-5.json").read_text("utf-8")
 
 
-async def test_native_content_in_projection_6_is_what_it_was() -> None:
+async def test_native_content_in_projections_6_and_7_is_what_it_was() -> None:
     """What goes back to its provider as it came: calls and answers with their forms, parts of a server's own tools."""
     timeline = await opened(MemoryStore(), policy=small_policy())
     parts = (SERVER_CALL, SERVER_RESULT, GOOGLE_CODE, GOOGLE_FOUND, GOOGLE_FILE)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.scenes import (
     AT,
@@ -24,7 +26,16 @@ from tests.scenes import (
 )
 from timeline import open_store
 from timeline.blocks import Reasoning
-from timeline.events import BlocksHidden, CompactionReverted, ModelCalled, Replacement, event_id
+from timeline.events import (
+    ABANDONED,
+    BlockRedacted,
+    BlocksHidden,
+    BlocksRevealed,
+    CompactionReverted,
+    ModelCalled,
+    Replacement,
+    event_id,
+)
 from timeline.fold.fold import Fold
 from timeline.policy.model import CachePointRule
 from timeline.projection.project import Projector
@@ -59,6 +70,17 @@ def marks(window: Window) -> dict[str, str]:
     """Return what each thought of a window is marked as."""
     shown = [e for e in Projector().project(window, CachePointRule()).entries if e.type == "assistant.reasoning"]
     return {e.text: LOOP if e.in_loop else LOOSE if e.rewritten else WHOLE for e in shown}
+
+
+def left(*versions: int) -> BlocksHidden:
+    """Return the omission of blocks that a framework's list went back behind."""
+    return BlocksHidden(mode="omit", reason=ABANDONED, blocks=tuple(Replacement(version=v) for v in versions))
+
+
+def sent(fold: Fold) -> list[dict[str, Any]]:
+    """Return all that is sent, without what may differ by the newest turn alone."""
+    entries = Projector().project(fold.window, CachePointRule()).entries
+    return [entry.model_dump(exclude={"in_loop"}) for entry in entries]
 
 
 def loops() -> Fold:
@@ -130,6 +152,75 @@ def test_an_undo_gives_older_thoughts_their_prefix_back_and_takes_it_from_newer_
     assert marks(fold.window) == {"a": WHOLE, "b": WHOLE, "c": WHOLE, "d": WHOLE, "e": LOOSE, "f": LOOP}
     grow(fold, thought("g", response_id="7"))
     assert marks(fold.window)["g"] == WHOLE
+
+
+def test_a_branch_that_is_taken_up_again_has_the_thoughts_that_were_signed_there() -> None:
+    """Their prefix is what it was; those of the other branch have theirs back when that one is taken up, too."""
+    fold = loops()
+    first = range(6, 15)
+    apply(fold, 15, left(*first))
+    grow(fold, prompt(), thought("e", response_id="5"), *exchange("e", response_id="5"), thought("f"), answer())
+    second = range(16, fold.version + 1)
+    assert marks(fold.window) == {"a": WHOLE, "e": WHOLE, "f": WHOLE}
+    apply(fold, fold.version + 1, BlocksRevealed(versions=tuple(first)))
+    apply(fold, fold.version + 1, left(*second))
+    assert marks(fold.window) == {"a": WHOLE, "b": WHOLE, "c": WHOLE, "d": WHOLE}
+    apply(fold, fold.version + 1, BlocksRevealed(versions=tuple(second)))
+    apply(fold, fold.version + 1, left(*first))
+    assert marks(fold.window) == {"a": WHOLE, "e": WHOLE, "f": WHOLE}
+
+
+def test_what_was_thought_while_a_block_was_hidden_is_behind_another_prefix_once_it_is_back() -> None:
+    """What came before the hide has its prefix again, what came after it has lost its own."""
+    fold = loops()
+    apply(fold, 15, hidden(2))
+    grow(fold, prompt(), thought("e", response_id="5"), answer(response_id="5"), prompt(), answer())
+    apply(fold, fold.version + 1, BlocksRevealed(versions=(2,)))
+    assert marks(fold.window) == {"a": WHOLE, "b": WHOLE, "c": WHOLE, "d": WHOLE, "e": LOOSE}
+
+
+def test_up_to_projection_6_all_that_is_shown_again_is_a_rewrite() -> None:
+    """Contexts that were recorded by that rule are built again as they were sent."""
+    fold = loops()
+    apply(fold, 15, left(*range(10, 15)))
+    apply(fold, 16, BlocksRevealed(versions=tuple(range(10, 15))))
+    for number, forms in ((7, {WHOLE}), (6, {WHOLE, LOOP}), (5, {WHOLE, LOOP}), (3, {WHOLE, LOOP})):
+        entries = Projector(number).project(fold.window, CachePointRule()).entries
+        assert {LOOP if entry.in_loop else WHOLE for entry in entries} == forms
+
+
+_TURNED = st.lists(
+    st.tuples(st.sampled_from(["think", "omit", "hide", "reveal", "redact"]), st.integers(0, 9)), max_size=24
+)
+
+
+@given(_TURNED)
+def test_a_thought_goes_back_exactly_where_its_prefix_is_what_it_was_when_it_was_signed(
+    decisions: list[tuple[str, int]],
+) -> None:
+    """Whatever was left out, hidden, shown again and erased. Two hides count as two texts, though they may be one."""
+    fold = fold_of(prompt(), answer())
+    when_signed: dict[str, list[dict[str, Any]]] = {}
+    for number, (what, place) in enumerate(decisions):
+        live = [item.version for item in fold.window.items]
+        version = live[place % len(live)]
+        match what:
+            case "think":
+                grow(fold, prompt(), thought(f"t{number}", response_id=f"r{number}"), answer(response_id=f"r{number}"))
+                when_signed[f"t{number}"] = sent(fold)[:-2]
+            case "omit":
+                apply(fold, fold.version + 1, left(version))
+            case "hide":
+                replaced = Replacement(version=version, text=f"[gone {number}]", tokens=1)
+                apply(fold, fold.version + 1, BlocksHidden(reason="manual", blocks=(replaced,)))
+            case "reveal":
+                apply(fold, fold.version + 1, BlocksRevealed(versions=(version,)))
+            case _:
+                apply(fold, fold.version + 1, BlockRedacted(version=version, reason="asked"))
+    now = sent(fold)
+    for place, entry in enumerate(now):
+        if entry["data"] is not None:
+            assert entry["rewritten"] == (now[:place] != when_signed[entry["text"]]), entry["text"]
 
 
 async def in_a_loop(timeline: Timeline, *payloads: Payload) -> None:

@@ -370,8 +370,9 @@ class Fold:
         def hide(item: Item) -> Item:
             if item.redacted:
                 return item
-            shown = None if omitted else replacements[item.version]
-            return item._replace(omitted=omitted, replacement=shown, revealed=False, hide=why, changed_at=version)
+            shown, changes = None if omitted else replacements[item.version], item.changes_so_far
+            hidden = item._replace(omitted=omitted, replacement=shown, revealed=False, hide=why)
+            return hidden._replace(changed_at=version, changes=changes)
 
         self._change(replacements, hide)
         if omitted and payload.reason in DISOWNED:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import astuple
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.blocks import ToolCall, instant_text, parse_instant
 from timeline.errors import InvalidArgument, StoreCorrupt
@@ -21,6 +21,7 @@ from timeline.events import (
     appended_block,
 )
 from timeline.events.other_payloads import StageApproved
+from timeline.fold.changes import Change
 from timeline.fold.fold import Fold, count_of_unknown
 from timeline.fold.reported import Reported
 from timeline.fold.stages import Stage
@@ -30,10 +31,11 @@ from timeline.fold.window import Hide, Item, redacted
 from timeline.ports import Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from timeline.blocks import Block
     from timeline.events import Event, Payload
+    from timeline.fold.changes import Changes
 
 LEAST_EVENTS: Final = 1_000
 SHARE: Final = 2
@@ -65,6 +67,7 @@ def take_snapshot(fold: Fold) -> Snapshot:
             "overrides": list(window.overrides),
             "rendered": None if window.rendered is None else _dump_recorded(window.rendered),
             "hides": [_dump_hide(hide) for hide in hides.values()],
+            "changes": [[item.version, [list(change) for change in item.changes]] for item in items if item.changes],
             "touch": None if touch is None else [instant_text(touch.at), touch.ttl, touch.called],
             "model": window.model or None,
             "lease": None if lease is None else [lease.version, instant_text(lease.expires_at)],
@@ -100,6 +103,15 @@ def has_reports(snapshot: Snapshot) -> bool:
     return "reported" in snapshot.state
 
 
+def has_changes(snapshot: Snapshot) -> bool:
+    """Return whether a snapshot says how its blocks were shown before; those of earlier releases do not.
+
+    Where no block of such a snapshot was ever hidden or revealed, there is nothing to say.
+    """
+    items: Any = snapshot.state["items"]
+    return "changes" in snapshot.state or not any(item.get("changed_at", 0) > item["version"] for item in items)
+
+
 def restore(
     conversation: str,
     snapshot: Snapshot | None,
@@ -108,6 +120,7 @@ def restore(
     *,
     calls: int | None = None,
     reported: Reported | None = None,
+    changes: Mapping[int, Changes] | None = None,
 ) -> Fold:
     """Restore the fold of a conversation; `timeline.log.history.restored` reads what this needs of a stored one.
 
@@ -118,10 +131,11 @@ def restore(
         without: versions of the compactions that are taken back later in the log.
         calls: number of model calls up to the snapshot, for one that does not say it.
         reported: what the provider reported up to the snapshot, for one that does not say it.
+        changes: the decisions about each block up to the snapshot, for one that does not say how it was shown before.
 
     Raises:
         StoreCorrupt: the snapshot names a version that holds no block.
-        InvalidArgument: the number of calls, or what was reported, is missing.
+        InvalidArgument: the number of calls, what was reported, or how blocks were shown, is missing.
         HistoryNeeded: an event behind the snapshot takes back a compaction.
     """
     fold = Fold(conversation, without)
@@ -133,7 +147,9 @@ def restore(
         reports = reported if stored is None else Reported.parse(stored)
         if reports is None:
             raise InvalidArgument("reported", "is needed for a snapshot that does not say what the provider reported")
-        _fill(fold, snapshot, {e.version: e for e in events if e.version <= snapshot.version}, known, reports)
+        before = _changes(snapshot, changes)
+        shown = {e.version: e for e in events if e.version <= snapshot.version}
+        _fill(fold, snapshot, shown, _Read(known, reports, before))
     for event in events:
         if event.version > fold.version:
             fold.apply(event.version, event.at, event.payload)
@@ -159,7 +175,25 @@ def _dump_item(item: Item) -> dict[str, Any]:
     return fields
 
 
-def _fill(fold: Fold, snapshot: Snapshot, events: dict[int, Event], calls: int, reported: Reported) -> None:
+def _changes(snapshot: Snapshot, read: Mapping[int, Changes] | None) -> dict[int, Changes]:
+    """Return how blocks were shown before: what the snapshot says, or else what was read of the log."""
+    stored: Any = snapshot.state.get("changes")
+    if stored is not None:
+        return {version: tuple(Change(*change) for change in changes) for version, changes in stored}
+    if not has_changes(snapshot) and read is None:
+        raise InvalidArgument("changes", "is needed for a snapshot that does not say how blocks were shown before")
+    return {version: changes[:-1] for version, changes in (read or {}).items()}  # the newest one is the item's state
+
+
+class _Read(NamedTuple):
+    """What the snapshot of an earlier release does not say, and is read from the log then."""
+
+    calls: int
+    reported: Reported
+    changes: Mapping[int, Changes]
+
+
+def _fill(fold: Fold, snapshot: Snapshot, events: dict[int, Event], read: _Read) -> None:
     state: dict[str, Any] = dict(snapshot.state)
     hides = {hide[0]: Hide(*hide) for hide in state.get("hides", ())}
     items: list[Item] = []
@@ -174,8 +208,10 @@ def _fill(fold: Fold, snapshot: Snapshot, events: dict[int, Event], calls: int, 
         replacement = _replacement(fields.get("replacement"), block)
         hide = hides.get(fields.get("changed_at")) if replacement is not None or fields.get("omitted") else None
         counter = _counter_of(event.payload)
-        item = Item(**{**fields, "block": block, "replacement": replacement, "hide": hide, "counter": counter})
-        items.append(redacted(item, item.changed_at) if item.redacted else item)
+        own = {"replacement": replacement, "hide": hide, "counter": counter}
+        item = Item(**{**fields, **own, "block": block, "changes": read.changes.get(event.version, ())})
+        erased = redacted(item, item.changed_at)._replace(changes=item.changes) if item.redacted else item
+        items.append(erased)
         if isinstance(event.payload, CompactionCompleted):
             summaries.append(event.payload)
     turns = Turns.parse(state["turns"])
@@ -186,7 +222,7 @@ def _fill(fold: Fold, snapshot: Snapshot, events: dict[int, Event], calls: int, 
         items=items,
         turns=turns,
         summaries=summaries,
-        state=_state(state, events)._replace(calls=calls, reported=reported),
+        state=_state(state, events)._replace(calls=read.calls, reported=read.reported),
     )
 
 

@@ -13,6 +13,7 @@ from timeline.blocks import IN_TAIL, Note, RangeSummary, StageDigest, ToolCall, 
 from timeline.content.native import approved_call
 from timeline.events import ABRIDGED, DISOWNED, REPEATED, Covers
 from timeline.events.addresses import Address
+from timeline.fold.changes import Change
 from timeline.fold.state import NOTHING_YET
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from timeline.blocks import Block
     from timeline.events import CompactionCompleted, PolicyOrigin, Replacement
+    from timeline.fold.changes import Changes, Form
     from timeline.fold.reported import Reported
     from timeline.fold.stages import Stage
     from timeline.fold.state import FoldState, Lease, Recorded, Setback, Touch
@@ -73,6 +75,7 @@ class Item(NamedTuple):
         counter: name of the counter of ``tokens``; empty where the log names none.
         undone_at: of reasoning: version of the undo that removed a summary in front of it.
         changed_at: version of the decision that last changed how it is shown; a summary's own version.
+        changes: the decisions about it before that one.
         revealed: a decision showed it again: no automatic decision hides it anew.
     """
 
@@ -93,6 +96,7 @@ class Item(NamedTuple):
     undone_at: int = 0
     superseded: bool = False
     counter: str = ""
+    changes: Changes = ()
 
     @property
     def state(self) -> State:
@@ -104,6 +108,21 @@ class Item(NamedTuple):
         if self.replacement is not None:
             return "abridged" if self.hide is not None and self.hide.reason in ABRIDGED else "hidden"
         return "carried" if self.carried else "visible"
+
+    @property
+    def form(self) -> Form:
+        """How it is shown since `changed_at`."""
+        if self.omitted:
+            return "omitted"
+        if self.redacted:
+            return "erased"
+        return "whole" if self.replacement is None else "replaced"
+
+    @property
+    def changes_so_far(self) -> Changes:
+        """The decisions about it, of which the next one makes earlier ones."""
+        is_decided = self.changed_at > self.version
+        return (*self.changes, Change(self.changed_at, self.form)) if is_decided else ()
 
     @property
     def refers_to(self) -> tuple[int, ...]:
@@ -198,6 +217,7 @@ def redacted(item: Item, at: int) -> Item:
         hide=None,
         redacted=True,
         changed_at=at,
+        changes=item.changes_so_far,
     )
 
 
@@ -213,7 +233,8 @@ def replaced(item: Item, replacement: Replacement) -> Item:
 
 def restored(item: Item, at: int) -> Item:
     """Return an item that the event of version ``at`` shows in full again, as if nothing had been decided about it."""
-    return item._replace(replacement=None, omitted=False, revealed=False, hide=None, changed_at=at)
+    changes = item.changes_so_far
+    return item._replace(replacement=None, omitted=False, revealed=False, hide=None, changed_at=at, changes=changes)
 
 
 def revealed(item: Item, at: int) -> Item:

@@ -23,9 +23,10 @@ from timeline.events import (
 )
 from timeline.facts.model import Fact
 from timeline.facts.record import MOST_ENTRIES, record_of
+from timeline.fold.changes import DECIDING, changes_in
 from timeline.fold.fold import Fold, HistoryNeeded
 from timeline.fold.reported import NO_REPORTS, REPORTING
-from timeline.fold.snapshot import counts_calls, has_reports, restore
+from timeline.fold.snapshot import counts_calls, has_changes, has_reports, restore
 from timeline.log.first_message import FirstMessage
 from timeline.log.in_turns import in_turns
 from timeline.log.off_loop import off_loop
@@ -276,13 +277,13 @@ async def restored(
     events: Sequence[Event],
     without: Collection[int] = (),
 ) -> Fold:
-    """Restore the fold of a stored conversation; what an earlier release's snapshot does not say of calls is read.
+    """Restore the fold of a stored conversation; what an earlier release's snapshot does not say is read.
 
     Raises:
         ConversationNotFound: there is no such conversation.
         HistoryNeeded: an event behind the snapshot takes back a compaction.
     """
-    calls = reported = None
+    calls = reported = changes = None
     if snapshot is not None and not counts_calls(snapshot):
         # What was removed lies before the window of every snapshot that is left.
         calls = (await store.scavenged(conversation)).get(CALLED, 0)
@@ -292,7 +293,10 @@ async def restored(
         reported = NO_REPORTS
         async for event in store.read(conversation, until=snapshot.version, types=REPORTING):
             reported = reported.after(event.version, event.payload)
-    work = partial(restore, conversation, snapshot, events, without, calls=calls, reported=reported)
+    if snapshot is not None and not has_changes(snapshot):
+        read = store.read(conversation, until=snapshot.version, types=DECIDING)
+        changes = changes_in([(event.version, event.payload) async for event in read])
+    work = partial(restore, conversation, snapshot, events, without, calls=calls, reported=reported, changes=changes)
     return await off_loop(len(events), work)
 
 

@@ -105,7 +105,8 @@ class RenderedContext(Frozen):
     @cached_property
     def blocks(self) -> tuple[ContextBlock, ...]:
         """Every live block in order, with its state and the reason for it."""
-        rulings = Rulings(self.window, {entry.path: entry for entry in self.neutral.entries})
+        entries = {entry.path: entry for entry in self.neutral.entries}
+        rulings = Rulings(self.window, entries, self.projection)
         return tuple(context_block(item, *rulings.of(item)) for item in sent_order(self.window.items))
 
     def largest(self, most: int) -> list[tuple[str, int]]:

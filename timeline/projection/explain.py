@@ -13,7 +13,8 @@ from timeline.blocks import BEHIND_KEY, Attachment, ToolCall, UserPrompt
 from timeline.events import ABRIDGED
 from timeline.events.addresses import listed_addresses
 from timeline.frozen import Frozen
-from timeline.projection.project import Signatures
+from timeline.projection.project import PROJECTION
+from timeline.projection.signatures import signatures_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -71,15 +72,16 @@ class Rulings:
     Args:
         window: the projected window.
         entries: the projected entries, by path.
+        projection: the number of the rules by which they were.
     """
 
-    def __init__(self, window: Window, entries: Mapping[str, Entry]) -> None:
+    def __init__(self, window: Window, entries: Mapping[str, Entry], projection: int = PROJECTION) -> None:
         self._window = window
         self._entries = entries
         self._unanswered = {item.version for item in window.unanswered()}
         self._open = {item.version for item in window.open_calls()}
         self._compactions = {compaction.block.path: compaction for compaction in window.summaries}
-        self._signatures = Signatures(window.items)
+        self._signatures = signatures_of(projection, window.items)
 
     def of(self, item: Item) -> Ruling:
         """Return the rule of an item. Call it for each item, in the order of the window."""

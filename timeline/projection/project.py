@@ -6,15 +6,12 @@ replacements, then the cache points are placed: the order of the cut-point desig
 A shown item is one neutral entry; only a summary may be several. Replacements and summary texts come from the log, so
 that a later version of this library projects the same bytes; a change of the format gets a new projection number.
 
-Signed reasoning may follow a prefix that was rewritten since it was signed. The window alone decides for which
-reasoning that is so, and no append changes it; `timeline.wire.providers` decides what each provider is sent of it.
+Signed reasoning may follow a prefix that was rewritten since it was signed: `timeline.projection.signatures`.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from copy import copy
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.blocks import (
@@ -22,18 +19,16 @@ from timeline.blocks import (
     FORM_KEY,
     Note,
     RangeSummary,
-    Reasoning,
     StageDigest,
     ToolCall,
     ToolResult,
-    UserPrompt,
 )
 from timeline.content.native import hidden_data, sent_data, sent_data_before_5, sent_data_before_6
-from timeline.fold.turns import RESPONSE_BLOCKS
 from timeline.fold.window import unsent_calls
 from timeline.frozen import Grown, begins_with, blank, same_names, sha256_hex, unchecked
 from timeline.policy.steps import SummaryForm
 from timeline.projection.cache_points import ShownEntries, cache_points
+from timeline.projection.signatures import Signatures, signatures_of
 from timeline.wire.neutral import Entry, EntryChain, NeutralContext
 
 if TYPE_CHECKING:
@@ -65,54 +60,6 @@ def sent_order(items: Sequence[Item]) -> Sequence[Item]:
             rest = [item for item in sent[at + 1 : places[-1] + 1] if item.version not in before]
             sent[at : places[-1] + 1] = [*ahead, summary, *rest]
     return sent
-
-
-class Signatures:
-    """Finds the signed reasoning of one window whose prefix was rewritten, item by item in order.
-
-    Args:
-        items: of the window.
-    """
-
-    def __init__(self, items: Sequence[Item]) -> None:
-        self._items = items
-        self._changed_at = 0
-
-    def over(self, items: Sequence[Item]) -> Signatures:
-        """Return a follower for a window that begins with these items; it continues behind the last one asked for."""
-        further = Signatures(items)
-        further._changed_at = self._changed_at
-        return further
-
-    def rewritten_at(self, item: Item) -> int:
-        """Return the version of the decision that last rewrote the prefix of signed reasoning; 0 where none did.
-
-        Call it once for each item, in order. An undo restores the blocks from before the compaction, and with them the
-        prefix of the reasoning of that time; it rewrites the prefix of all reasoning since the compaction.
-        """
-        before, self._changed_at = self._changed_at, max(self._changed_at, item.changed_at)
-        if type(item.block) is not Reasoning:
-            return 0
-        at = max(before, item.undone_at)
-        return at if item.version < at else 0
-
-    def in_loop(self, item: Item, at: int) -> bool:
-        """Return whether an item was part of the assistant's newest turn at the decision of version ``at``.
-
-        That turn goes from the newest response back to the prompt before it. Later appends do not change the answer, so
-        that reasoning which was sent once is sent in each context until the next decision.
-        """
-        responses, asked = self._versions
-        newest = responses[bisect_left(responses, at) - 1]
-        prompts = bisect_left(asked, newest)
-        return item.version > (asked[prompts - 1] if prompts else 0)
-
-    @cached_property
-    def _versions(self) -> tuple[list[int], list[int]]:
-        """The versions of the model's response blocks, and of the prompts."""
-        responses = sorted(item.version for item in self._items if type(item.block) in RESPONSE_BLOCKS)
-        asked = sorted(item.version for item in self._items if type(item.block) is UserPrompt)
-        return responses, asked
 
 
 _BY_AUTHOR: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
@@ -197,11 +144,17 @@ def _entry(item: Item, data: JsonValue, *, loose: bool, rewritten: bool, in_loop
     return unchecked(Entry, made, same_names(fields))  # of a block's own fields, which were checked when it was made
 
 
-PROJECTION: Final = 6
+PROJECTION: Final = 7
 """Number of the projection's format; golden files hold each one's bytes."""
-_SENT: Final = {3: sent_data_before_5, 4: sent_data_before_5, 5: sent_data_before_6, PROJECTION: sent_data}
-"""What each number sends of a block's data: 6 all native content, 5 of it what tools of Anthropic's server did, 3 and 4
-none."""
+_SENT: Final = {
+    3: sent_data_before_5,
+    4: sent_data_before_5,
+    5: sent_data_before_6,
+    6: sent_data,
+    PROJECTION: sent_data,
+}
+"""What each number sends of a block's data: from 6 on all native content, 5 of it what tools of Anthropic's server did,
+3 and 4 none."""
 PROJECTIONS: Final = frozenset(_SENT)
 """Numbers whose contexts can be built again. 3 has the same entries as 4, and its fingerprint is of the whole text."""
 _OF_WHOLE_TEXT: Final = 3
@@ -240,8 +193,8 @@ class _Whole:
     item that is omitted already: it removes the call that it answers.
     """
 
-    def __init__(self) -> None:
-        self.signatures = Signatures(())
+    def __init__(self, signatures: Signatures) -> None:
+        self.signatures = signatures
         self.items: Sequence[Item] = ()
         self.gone: set[int | None] = set()
         self.calls: set[int] = set()
@@ -301,8 +254,12 @@ class Projector:
         self._projection = projection
         self._earlier: dict[int, Projector] = {}
         self._made: dict[int, _Made] = {}
-        self._whole = _Whole()
+        self._whole = self._nothing()
         self._chain = EntryChain()
+
+    def _nothing(self) -> _Whole:
+        """Return the projection of a window without items."""
+        return _Whole(signatures_of(self._projection))
 
     def of(self, projection: int) -> Projector:
         """Return a projector for the same conversation with the rules of a number, which remembers as this one does."""
@@ -315,7 +272,7 @@ class Projector:
     def apart(self) -> Projector:
         """Return a projector that knows what this one does, and leaves this one as it is: to project in a thread."""
         twin = copy(self)
-        twin._made, twin._whole = {**self._made}, _Whole()  # noqa: SLF001 - of its own class
+        twin._made, twin._whole = {**self._made}, self._nothing()  # noqa: SLF001 - of its own class
         twin._chain = self._chain.apart()  # noqa: SLF001 - the same
         return twin
 
@@ -376,7 +333,7 @@ class Projector:
         """Project a window: only its new items, where it continues the last one."""
         whole = self._whole
         if not whole.is_continued_by(window.items):
-            whole = _Whole()
+            whole = self._nothing()
         new = window.items[len(whole.items) :]
         # Before the loop: a call whose result is omitted is left out too, else it would be sent as interrupted.
         whole.gone |= unsent_calls(new)
