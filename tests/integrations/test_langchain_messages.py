@@ -20,6 +20,7 @@ from langchain_openai import ChatOpenAI
 
 from tests.depth import examples
 from tests.providers import openai_chat
+from tests.scenes import opened
 from tests.wire.entries import (
     PICTURE,
     THINKING,
@@ -47,6 +48,7 @@ from timeline.blocks import (
 from timeline.errors import InvalidBlock
 from timeline.integrations.langchain import usage_of
 from timeline.integrations.langchain_messages import divide_request, read_messages, to_messages
+from timeline.store.memory import MemoryStore
 from timeline.usage import Usage
 from timeline.wire.groups import OPENING_LINE
 from timeline.wire.neutral import INTERRUPTED, Entry, NeutralContext
@@ -275,6 +277,38 @@ def test_ids_that_come_twice_are_told_apart() -> None:
         zip(ids, ["one", "two"], strict=True)
     )
     assert len(set(ids)) == 2
+
+
+@pytest.mark.parametrize(("own", "again"), [("call_0", "call_0_2"), ("functions.ls:0", "functions_ls_0_dd50e5a0_2")])
+async def test_calls_whose_ids_do_not_do_keep_what_the_provider_put_beside_them(own: str, again: str) -> None:
+    """A server that counts its calls anew in each response signs them all the same: only the ids are others."""
+    asked: dict[str, Any] = {"name": "ls", "args": {"id": own}, "id": own}
+    raw = {"id": own, "type": "function", "function": {"name": "ls", "arguments": "{}"}}
+    beside = {"tool_calls": [raw], "__gemini_function_call_thought_signatures__": {own: "c2ln"}}
+    used = {"type": "tool_use", "id": own, "name": "ls", "input": {"id": own}}
+    history: list[Any] = [HumanMessage("a")]
+    for number in (1, 2):
+        said = AIMessage(
+            [THINKING, used], tool_calls=[asked], additional_kwargs=beside, response_metadata={"n": number}
+        )
+        history += [said, ToolMessage("done", tool_call_id=own, name="ls", artifact=number)]
+    before = [message.model_copy(deep=True) for message in history]
+    timeline = await opened(MemoryStore())
+    for blocks in read_messages(history, is_begun=True):
+        await timeline.append(*blocks)
+    *_, message, result_ = sent((await timeline.render()).neutral, *history)
+    assert history == before
+    assert message == said.model_copy(
+        update={
+            "content": [THINKING, {**used, "id": again}],
+            "tool_calls": [{**said.tool_calls[0], "id": again}],
+            "additional_kwargs": {
+                "tool_calls": [{**raw, "id": again}],
+                "__gemini_function_call_thought_signatures__": {again: "c2ln"},
+            },
+        }
+    )
+    assert result_ == history[-1].model_copy(update={"tool_call_id": again})
 
 
 def test_a_call_without_a_result_is_answered() -> None:

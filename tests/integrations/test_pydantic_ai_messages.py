@@ -35,6 +35,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.usage import RequestUsage
 
 from tests.depth import examples
+from tests.scenes import opened
 from tests.wire.entries import (
     PICTURE,
     THINKING,
@@ -52,6 +53,7 @@ from tests.wire.entries import (
 from timeline.blocks import AssistantCompletion, Attachment, Block, SystemMessage, ToolCall, ToolResult, UserPrompt
 from timeline.integrations.pydantic_ai import usage_of
 from timeline.integrations.pydantic_ai_messages import parted, parted_request, read_units, to_messages
+from timeline.store.memory import MemoryStore
 from timeline.usage import Usage
 from timeline.wire.groups import OPENING_LINE
 from timeline.wire.neutral import INTERRUPTED, Entry, NeutralContext
@@ -288,6 +290,29 @@ def test_results_prompts_and_the_last_request_are_one_request() -> None:
         context_of(prompt("a"), call("x"), result("x"), prompt("And?", path="ar:turn_2.user.prompt")), *history
     )
     assert [part is own for part, own in zip(again[-1].parts, [returned, asked], strict=True)] == [True, True]
+
+
+@pytest.mark.parametrize(("own", "again"), [("call_0", "call_0_2"), ("functions.ls:0", "functions_ls_0_dd50e5a0_2")])
+async def test_calls_whose_ids_do_not_do_keep_what_the_provider_put_beside_them(own: str, again: str) -> None:
+    """A server that counts its calls anew in each response signs them all the same: only the ids are others."""
+    signed = ToolCallPart("ls", {}, own, provider_name="google", provider_details={"thought_signature": "c2ln"})
+    answered = ModelResponse([ThinkingPart("", signature="s", provider_name="google"), signed], provider_name="google")
+    history: list[ModelMessage] = [
+        ModelRequest([UserPromptPart("a")]),
+        answered,
+        ModelRequest([ToolReturnPart("ls", "one", own, metadata={"n": 1})]),
+        deepcopy(answered),
+        ModelRequest([ToolReturnPart("ls", "two", own, metadata={"n": 2})]),
+    ]
+    timeline = await opened(MemoryStore())
+    for blocks in read_units(parted(history).conversation, is_begun=True):
+        await timeline.append(*blocks)
+    messages = sent((await timeline.render()).neutral, *history)
+    parts = [part for part in parts_of(messages) if isinstance(part, ToolCallPart | ToolReturnPart)]
+    assert [part.tool_call_id for part in parts][2:] == [again, again]
+    assert [part.provider_details for part in parts if isinstance(part, ToolCallPart)] == [signed.provider_details] * 2
+    assert [part.metadata for part in parts if isinstance(part, ToolReturnPart)] == [{"n": 1}, {"n": 2}]
+    assert history[3] == answered
 
 
 def test_the_frameworks_own_parts_stand_at_the_head() -> None:

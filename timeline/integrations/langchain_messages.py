@@ -2,7 +2,8 @@
 
 A message is read by its attributes. The written messages have LangChain's standard content blocks, which the chat
 models of all providers take. A message with the same content as one of the caller's is that very object
-(`timeline.integrations.said`), so that its provider's own data stays with it.
+(`timeline.integrations.said`), so that its provider's own data stays with it; or a copy of it, where its calls are sent
+under other ids.
 """
 
 from __future__ import annotations
@@ -44,6 +45,12 @@ _THOUGHTS: Final = {"thinking": "thinking", "reasoning": "reasoning", "redacted_
 """Types of content blocks with reasoning, and the key of their text."""
 _THINKING: Final = frozenset({"thinking", "redacted_thinking"})
 """Reasoning that is written back, too: a provider demands its signed reasoning in a tool loop."""
+_WITH_IDS: Final = frozenset(
+    {"content", "additional_kwargs", "tool_calls", "invalid_tool_calls", "tool_call_chunks", "tool_call_id"}
+)
+"""Fields of a message that name calls; Google's signatures are in one of them, by the ids of the calls."""
+_IDS: Final = frozenset({"id", "call_id", "tool_call_id", "tool_use_id"})
+_GIVEN_TO_TOOLS: Final = frozenset({"args", "arguments", "input"})
 _MEDIA: Final = frozenset({"image", "image_url", "audio", "file", "video", "document"})
 _SYSTEM: Final = frozenset({"system", "SystemMessageChunk"})
 _PASSING: Final = frozenset({"human", "system", "chat"})
@@ -269,7 +276,8 @@ def to_messages(context: NeutralContext, given: Sequence[AnyMessage]) -> list[An
         writer.write(HumanMessage(OPENING_LINE), ())
     known = [block_says(blocks) for blocks in read_messages(given, is_begun=True)]
     places = originals(writer.sayings, known)
-    return [made if place is None else given[place] for made, place in zip(writer.messages, places, strict=True)]
+    found = zip(writer.messages, places, writer.ids, strict=True)
+    return [made if place is None else _under_ids(given[place], ids, made) for made, place, ids in found]
 
 
 class _Writer:
@@ -283,12 +291,16 @@ class _Writer:
         self._model = model
         self.messages: list[AnyMessage] = []
         self.sayings: list[Sayings] = []
+        self.ids: list[dict[str, str]] = []
+        """Of each, the ids of its calls by those that the log has, where these are others."""
         self._ids = Ids(OPENAI_CHAT.id_pattern, _ID_LENGTH)
 
-    def write(self, message: AnyMessage, says: Sayings) -> None:
+    def write(self, message: AnyMessage, says: Sayings, ids: Sequence[tuple[Call, str]] = ()) -> None:
         """Add a message; ``says`` is ``()`` for one that cannot equal any of the caller's."""
         self.messages.append(message)
         self.sayings.append(says)
+        own = {str(call.placed.entry.call_id): id_ for call, id_ in ids}
+        self.ids.append({} if all(one == other for one, other in own.items()) else own)
 
     def add(self, item: Prompted | Response) -> None:
         """Write a response with its results, or a message to the model."""
@@ -320,13 +332,12 @@ class _Writer:
             return  # no model takes a message of nothing but reasoning
         if not self.messages:
             self.write(HumanMessage(OPENING_LINE), ())
-        is_as_it_was = all(id_ == call.placed.entry.call_id for call, id_ in calls)
-        says = tuple(map(entry_says, sent)) if is_as_it_was else ()
-        self.write(AIMessage(_response_content(content), tool_calls=tool_calls), says)
+        made = AIMessage(_response_content(content), tool_calls=tool_calls)
+        self.write(made, tuple(map(entry_says, sent)), calls)
         for call, id_ in calls:
-            self._add_result(call, id_, is_as_it_was=is_as_it_was)
+            self._add_result(call, id_)
 
-    def _add_result(self, call: Call, id_: str, *, is_as_it_was: bool) -> None:
+    def _add_result(self, call: Call, id_: str) -> None:
         name = call.placed.entry.name or None
         if call.result is None:
             self.write(ToolMessage(INTERRUPTED, tool_call_id=id_, name=name), ())
@@ -335,7 +346,37 @@ class _Writer:
         parts = [*([_text_part(entry.text)] if entry.text.strip() else []), *_media_parts(entry)]
         status: Any = "error" if entry.is_error else "success"
         message = ToolMessage(_content(parts) if parts else "", tool_call_id=id_, name=name, status=status)
-        self.write(message, (entry_says(entry),) if is_as_it_was else ())
+        self.write(message, (entry_says(entry),), [(call, id_)])
+
+
+def _under_ids(message: AnyMessage, ids: dict[str, str], made: AnyMessage) -> AnyMessage:
+    """Return one of the caller's messages with other ids of its calls: the very object where there are none.
+
+    A message that does not name each of its calls by an id of its own is sent as it was ``made`` from the log.
+    """
+    if not ids:
+        return message
+    named = [call["id"] for call in [*getattr(message, "tool_calls", ()), *getattr(message, "invalid_tool_calls", ())]]
+    if named and sorted(map(str, named)) != sorted(ids):
+        return made
+    return message.model_copy(
+        update={name: _renamed_field(name, value, ids) for name, value in message if name in _WITH_IDS}
+    )
+
+
+def _renamed(value: Any, ids: dict[str, str]) -> Any:
+    """Return a part of a message with other ids of calls; what a model gave its tools stays as it is."""
+    if isinstance(value, list):
+        return [_renamed(each, ids) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {ids.get(name, name): _renamed_field(name, each, ids) for name, each in value.items()}
+
+
+def _renamed_field(name: str, value: Any, ids: dict[str, str]) -> Any:
+    if name in _GIVEN_TO_TOOLS:
+        return value
+    return ids.get(value, value) if name in _IDS and isinstance(value, str) else _renamed(value, ids)
 
 
 def _text_part(text: str) -> Part:

@@ -1,9 +1,9 @@
 """Convert Pydantic AI's messages into blocks, and a context into messages.
 
 A request's parts are read one by one, a response as a whole. A written part or response with the same content as one of
-the run's is that very object (`timeline.integrations.said`), so that its signatures, cache points and other data of the
-provider stay with it. The framework's own parts of a request (about instructions, tools, capabilities) are not part of
-the conversation; they are sent first.
+the run's is that very object (`timeline.integrations.said`), or a copy of it where its calls are sent under other ids,
+so that its signatures, cache points and other data of the provider stay with it. The framework's own parts of a request
+(about instructions, tools, capabilities) are not part of the conversation; they are sent first.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ with needs("pydantic-ai-slim", "pydantic-ai"):
         ModelRequest,
         ModelResponse,
         MultiModalContent,
+        RetryPromptPart,
         SystemPromptPart,
         TextPart,
         ThinkingPart,
@@ -335,7 +336,8 @@ def to_messages(context: NeutralContext, history: Parted, last: ModelRequest) ->
     for_once = [Entry(path="", type="ephemeral", role="user", text=text) for text in said_for_once(history)]
     says += [(entry_says(entry),) for entry in for_once]
     places = originals(writer.sayings, says)
-    units = [made if place is None else given[place] for made, place in zip(writer.units, places, strict=True)]
+    found = zip(writer.units, places, writer.ids, strict=True)
+    units = [made if place is None else _under_ids(given[place], ids) for made, place, ids in found]
     messages: list[ModelMessage] = []
     parts = [*history.system, *history.bookkeeping]
     for unit in [*history.leading, *units]:
@@ -358,12 +360,15 @@ class _Writer:
         self._model = model
         self.units: list[Unit] = []
         self.sayings: list[Sayings] = []
+        self.ids: list[Sequence[str]] = []
+        """Of each, the ids of its calls, where they are not those that the log has."""
         self._ids = Ids(OPENAI_CHAT.id_pattern, OPENAI_CHAT.id_length)
 
-    def write(self, unit: Unit, says: Sayings) -> None:
+    def write(self, unit: Unit, says: Sayings, ids: Sequence[str] = ()) -> None:
         """Add a part or a response; ``says`` is ``()`` for one that cannot equal any of the run's."""
         self.units.append(unit)
         self.sayings.append(says)
+        self.ids.append(ids)
 
     def add(self, item: Prompted | Response) -> None:
         """Write a response with its results, or a message to the model."""
@@ -392,8 +397,8 @@ class _Writer:
             self.write(UserPromptPart(OPENING_LINE), ())
         is_as_it_was = all(id_ == call.placed.entry.call_id for call, id_ in calls)
         provider = next((part.provider_name for part in parts if isinstance(part, ThinkingPart)), None)
-        says = tuple(map(entry_says, sent)) if is_as_it_was else ()
-        self.write(ModelResponse(parts, provider_name=provider), says)
+        made = ModelResponse(parts, provider_name=provider)
+        self.write(made, tuple(map(entry_says, sent)), () if is_as_it_was else [id_ for _, id_ in calls])
         for call, id_ in calls:
             self._add_result(call, id_, is_as_it_was=is_as_it_was)
 
@@ -406,7 +411,20 @@ class _Writer:
         files = _files(entry)
         content: Any = [*([entry.text] if entry.text else []), *files] if files else entry.text
         part = ToolReturnPart(name, content, id_, outcome="failed" if entry.is_error else "success")
-        self.write(part, (entry_says(entry),) if is_as_it_was else ())
+        self.write(part, (entry_says(entry),), () if is_as_it_was else [id_])
+
+
+def _under_ids(unit: Unit, ids: Sequence[str]) -> Unit:
+    """Return one of the run's parts or responses with other ids of its calls: the very object where there are none."""
+    if not ids:
+        return unit
+    if isinstance(unit, ToolReturnPart | RetryPromptPart):
+        return replace(unit, tool_call_id=ids[0])
+    if not isinstance(unit, ModelResponse):
+        return unit
+    left = iter(ids)
+    parts = [replace(part, tool_call_id=next(left)) if isinstance(part, ToolCallPart) else part for part in unit.parts]
+    return replace(unit, parts=parts)
 
 
 def _user_content(entry: Entry) -> list[Any]:
