@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +11,10 @@ from hypothesis import strategies as st
 from tests.scenes import answer, call, prompt, result
 from timeline.agent.deduplication import content_key, content_keys, new_messages, places_in_runs
 from timeline.blocks import AssistantCompletion, Block, CustomBlock, RangeSummary, SystemMessage, ToolCall
+from timeline.frozen import common_length
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 WORDS = st.sampled_from(["go on", "yes", "done"])
 BLOCKS: st.SearchStrategy[Block] = st.one_of(
@@ -88,3 +93,37 @@ def test_what_is_said_at_many_places_is_meant_where_most_follows() -> None:
     assert places_in_runs([*"acxce"], log) == {0: 0, 1: 1, 3: 5, 4: 6}
     assert places_in_runs([*"xy"], log) == {}
     assert places_in_runs([], log) == {}
+
+
+def runs_by_comparing(keys: Sequence[str], known: Sequence[str]) -> dict[int, int]:
+    """Place a list in a log by comparing it with each place of it: the first of the longest runs holds."""
+    found: dict[int, int] = {}
+    number, behind = 0, 0
+    while number < len(keys):
+        lengths = [common_length(keys[number:], known[place:]) for place in range(behind, len(known))]
+        longest = max(lengths, default=0)
+        place = behind + lengths.index(longest) if longest else behind
+        found |= {number + n: place + n for n in range(longest)}
+        number, behind = number + max(longest, 1), place + longest
+    return found
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=30), st.lists(st.sampled_from("abcd"), max_size=30))
+def test_a_list_lies_where_the_longest_run_of_it_begins_first(known: list[str], keys: list[str]) -> None:
+    """The search for a text finds what comparing with each place finds."""
+    assert places_in_runs(keys, known) == runs_by_comparing(keys, known)
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=30), st.integers(0, 30), st.integers(0, 30))
+def test_a_trimmed_list_lies_in_its_log_as_comparing_says(known: list[str], start: int, end: int) -> None:
+    """Without its beginning, and without a part of its middle."""
+    keys = [*known[:start], *known[end:]]
+    assert places_in_runs(keys, known) == runs_by_comparing(keys, known)
+
+
+def test_rounds_that_are_all_alike_are_placed_in_a_time_that_grows_as_they_do() -> None:
+    """A tool that is polled says the same for hours, and the list is placed before each call of the model."""
+    known = ["call", "result"] * 20_000
+    began = perf_counter()
+    assert places_in_runs(["asked", *known[20_000:]], ["asked", *known]) == {n: n for n in range(20_001)}
+    assert perf_counter() - began < 5  # comparing with each place takes minutes

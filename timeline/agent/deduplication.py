@@ -139,31 +139,38 @@ def places_in_runs(keys: Sequence[str], known: Sequence[str]) -> dict[int, int]:
     The same may be said at many places, as where a tool is called again and again. Of these the list means the one
     from which most of it follows: it may be the end of the history, or lack a part of it.
     """
-    places: defaultdict[str, list[int]] = defaultdict(list)
-    for place, key in enumerate(known):
-        places[key].append(place)
+    letters: dict[str, str] = {}
+    said, log = ("".join(letters.setdefault(key, chr(len(letters))) for key in all_) for all_ in (keys, known))
     found: dict[int, int] = {}
     number, behind = 0, 0
-    while number < len(keys):
-        own = places.get(keys[number], [])
-        place, length = _longest_run(keys, number, known, own[bisect_left(own, behind) :])
+    while number < len(said):
+        place, length = _longest_run(said, number, log, behind)
         found |= {number + n: place + n for n in range(length)}
-        number, behind = number + max(length, 1), place + length if length else behind
+        number, behind = number + max(length, 1), place + length
     return found
 
 
-def _longest_run(keys: Sequence[str], number: int, known: Sequence[str], places: Sequence[int]) -> tuple[int, int]:
-    """Return from which of some places on a log says the same as a list for longest, and for how long."""
-    at, longest = 0, 0
-    for place in places:
-        length, most = 0, min(len(keys) - number, len(known) - place)
-        while length < most and keys[number + length] == known[place + length]:
-            length += 1
-        if length > longest:
-            at, longest = place, length
-        if number + longest == len(keys):
-            break
-    return at, longest
+def _longest_run(said: str, number: int, log: str, behind: int) -> tuple[int, int]:
+    """Return from which place on a log says the same as a list for longest, and for how long.
+
+    Both are written with a letter for each content, and searched as texts: where all rounds of a log are alike, there
+    are as many places as rounds, and comparing each would take the square of their number.
+
+    Args:
+        said: the list.
+        number: from where on it is looked for.
+        log: the log.
+        behind: the first place that it may have.
+    """
+    place, length, further = behind, 0, 1
+    while further:
+        end = number + length + further
+        ahead = log.find(said[number:end], place) if end <= len(said) else -1
+        if ahead < 0:
+            further //= 2
+        else:
+            place, length, further = ahead, length + further, 2 * further
+    return place, length
 
 
 def new_messages(
