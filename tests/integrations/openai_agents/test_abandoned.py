@@ -20,6 +20,7 @@ from timeline import Timeline, open_store
 from timeline.events import BlocksHidden, ParentLink, Replacement, event_id
 from timeline.store.memory import MemoryStore
 from timeline.summarizers import CallableSummarizer
+from timeline.wire.neutral import INTERRUPTED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,6 +62,21 @@ async def states(session: TimelineSession) -> dict[str, str]:
 async def shown(session: TimelineSession) -> list[str]:
     """Return the texts of a context that is rendered now."""
     return [entry.text for entry in (await session.timeline.render()).neutral.entries]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 2, 0)])
+async def test_what_is_put_back_with_a_call_that_was_never_answered_keeps_its_ids(order: tuple[int, ...]) -> None:
+    """Items of one addition are one response, as the API has no name for it; the call alone is told as given up."""
+    put_back = [[call("c0"), thought("rs_1"), said("answer 1", "msg_1")][number] for number in order]
+    with FakeProvider(parroting) as provider:
+        session = await opened(MemoryStore())
+        await session.add_items([user("one"), *put_back])
+        await run(session, Agent(name="a", model=model_of("responses", provider)), "two")
+    assert provider.refused == []
+    asked, *response, given_up, new = provider.asked[0].body["input"]
+    assert (asked["content"], new["content"]) == ("one", "two")
+    assert [item["id"] for item in response] == [item["id"] for item in put_back]
+    assert (given_up["type"], given_up["call_id"], given_up["output"]) == ("function_call_output", "c0", INTERRUPTED)
 
 
 async def test_a_popped_answer_and_its_question_are_abandoned_and_another_question_takes_their_place() -> None:

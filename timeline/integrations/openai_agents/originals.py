@@ -1,8 +1,8 @@
 """Write a context as the SDK's own items, wherever it shows them unaltered; the rest is written from the log.
 
 An item holds more than a block does: ids, a hosted tool's action, a thought that the provider has stored. A response is
-sent as the SDK's items if all of it is shown, or else as the wire writes it, without thoughts that only the provider
-could look up: what such a thought led to may be gone.
+sent as the SDK's items if all of it is shown, with a line for each call that was given up, or else as the wire writes
+it, without thoughts that only the provider could look up: what such a thought led to may be gone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from timeline.frozen import compact_json
 from timeline.integrations.openai_agents.history import key_of
 from timeline.integrations.openai_agents.items import KEY, items_of
 from timeline.wire.groups import Call, Response
+from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.openai_responses import items as written_items
+from timeline.wire.responses_calls import output_item
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 _PLAIN: Final = frozenset({None, "message", "function_call", "function_call_output", "reasoning"})
 """Items that every model of the SDK is sent."""
+_GIVEN_UP: Final = frozenset({"function_call", "custom_tool_call"})
+"""Items of calls whose output may be any text, as that which says that there is none."""
 _OWN_FORMS: Final = frozenset({NATIVE, "react.tool.call"})
 """Types of blocks whose data is a form of that API."""
 _MOST_UNCOUNTED: Final = 4_000
@@ -88,20 +92,25 @@ class _Originals:
         """Return the items of a unit; None where a part of it is shown otherwise, or is no item."""
         if not all(map(_is_shown, members)):
             return None
-        calls = {item.version for item in members if isinstance(item.block, ToolCall)}
-        is_complete = calls <= {item.answers for item in members}
-        found = []
+        answered = {item.answers for item in members}
+        open_ = {id(i.block) for i in members if isinstance(i.block, ToolCall) and i.version not in answered}
+        found, unanswered, is_given = list[Any](), list[Any](), True
         for item, blocks in reversed(items_of([member.block for member in members])):
             listed = self._listed[key_of(blocks)]
-            if not is_complete and not listed:
-                return None  # the SDK itself sends a call without its output only where the application gave it
+            is_given = is_given and bool(listed)
             sent = listed.pop() if listed else item
             if not isinstance(sent, dict) or (self._plain and sent.get("type") not in _PLAIN):
                 return None
+            if not open_.isdisjoint(map(id, blocks)):
+                unanswered.append(sent)
             is_uncounted = any(isinstance(block, CustomBlock) and block.type != NATIVE for block in blocks)
             if not is_uncounted or len(compact_json(sent)) <= _MOST_UNCOUNTED:
                 found.append(sent)
-        return found[::-1]
+        # The SDK itself sends a call without its output only where the application gave it.
+        given_up = [] if is_given else unanswered[::-1]
+        if any(call.get("type") not in _GIVEN_UP for call in given_up):
+            return None
+        return [*found[::-1], *(output_item(call, None, INTERRUPTED) for call in given_up)]
 
 
 def _in_plain_forms(neutral: NeutralContext) -> NeutralContext:
