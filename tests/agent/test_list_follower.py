@@ -164,6 +164,26 @@ async def test_a_trimmed_list_of_equal_calls_without_ids_is_known(kept: slice, *
     assert [b.text for b in items if isinstance(b, ToolResult)] == [f'{{"result":"seen {n}"}}' for n in (0, 1, 2, 3, 2)]
 
 
+@pytest.mark.parametrize("start", [2, 5])
+async def test_a_list_that_was_trimmed_to_a_result_without_its_call_is_known(start: int) -> None:
+    """Without an id the result answers nothing that the list has; it is that of the log in its place."""
+    timeline = await opened(MemoryStore())
+    both = [looked(n) for n in (1, 2)]
+    parallel = [
+        {"role": role, "parts": [each[n]["parts"][0] for each in both]} for n, role in enumerate(("model", "user"))
+    ]
+    history = [asked("x"), *looked(1), asked("y"), *parallel, {"role": "model", "parts": [{"text": "Seen."}]}]
+    follower = timeline.list_follower()
+    await follower.take_messages(history, wire="gemini")
+    grown = [*history, asked("z"), *looked(3)]
+    added = ["user.prompt", "react.tool.call", "react.tool.result"]
+    for list_, types in ((history, []), (grown, added), (grown, [])):
+        new = await follower.take_messages(list_[start:], wire="gemini")
+        assert [block.type for block in new] == types
+    assert [item.state for item in timeline.window.items if item.omitted] == []
+    assert len(timeline.window.items) == 12
+
+
 async def test_a_call_without_an_id_that_was_left_is_another_call_when_it_is_made_again() -> None:
     """Its result is its own: the id of an abandoned call is not given twice."""
     timeline = await opened(MemoryStore())

@@ -8,7 +8,7 @@ back.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 import anyio
 
@@ -17,7 +17,7 @@ from timeline.agent.divergence import Given, divergence
 from timeline.agent.log_blocks import LogBlocks
 from timeline.agent.messages import placed_in_turns, read_messages, read_system
 from timeline.agent.recording import append_in_turns
-from timeline.blocks import ToolCall
+from timeline.blocks import ToolCall, ToolResult
 from timeline.checks import given
 from timeline.errors import InvalidArgument
 from timeline.events import appended_block
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from timeline.fold.turns import Turns
     from timeline.fold.window import Window
     from timeline.log.protocol import Draft
+    from timeline.wire.call_ids import OpenCalls
 
 
 class ListFollower:
@@ -155,12 +156,12 @@ class ListFollower:
         if not call_ids.made:
             return read
         said = await self._shown_blocks()
-        read = read_messages(messages, wire=wire, names=names, ids=CallIds(self._meant(read, said)))
+        read = read_messages(messages, wire=wire, names=names, **self._meant(read, said))
         left = {*self._compared(self._let_in(read), ids, whole=whole).departure.abandoned}
         if not left & said.keys():
             return read
         stayed = {version: block for version, block in said.items() if version not in left}
-        return read_messages(messages, wire=wire, names=names, ids=CallIds(self._meant(read, stayed)))
+        return read_messages(messages, wire=wire, names=names, **self._meant(read, stayed))
 
     async def _shown_blocks(self) -> dict[int, _Said]:
         """Return what the log says that is not abandoned, by its versions."""
@@ -171,13 +172,24 @@ class ListFollower:
         shown = {known.version for known in self._log.known() if known.shown}
         return {version: said for version, said in self._said.items() if version in shown}
 
-    def _meant(self, read: Sequence[Sequence[Block]], said: dict[int, _Said]) -> list[ToolCall]:
-        """Return the calls of the log that a list has, by what stands around them: the list may be trimmed anywhere."""
+    def _meant(self, read: Sequence[Sequence[Block]], said: dict[int, _Said]) -> _Meant:
+        """Return the calls of the log that a list has, by what stands around them: the list may be trimmed anywhere.
+
+        One that was trimmed to a result begins with what answers a call of the log, which it lacks.
+        """
         blocks = [block for own in self._let_in(read) for block in own]
         logged = [*said.values()]
         places = places_in_runs([nameless_key(block) for block in blocks], [block.key for block in logged])
-        calls = (logged[place].call for _, place in sorted(places.items()))
-        return [call for call in calls if call is not None]
+        found = [logged[place] for _, place in sorted(places.items())]
+        first = next((n for n, block in enumerate(blocks) if isinstance(block, ToolCall)), len(blocks))
+        results = [n for n in range(first) if isinstance(blocks[n], ToolResult)]
+        calls = {block.call.call_id: block.call for block in logged if block.call is not None}
+        answered = [calls.get(logged[places[n]].answers) for n in results if n in places]
+        earlier = [call for call in answered if call is not None]
+        return {
+            "ids": CallIds(block.call for block in found if block.call is not None),
+            "earlier": lambda: earlier if len(earlier) == len(results) else (),
+        }
 
     def _let_in(self, messages: Sequence[Sequence[Block]]) -> list[Sequence[Block]]:
         """Return blocks as the log has them."""
@@ -281,14 +293,26 @@ class ListFollower:
 
 
 class _Said(NamedTuple):
-    """What a block of the log says, without the id of a call; and the call, if it is one."""
+    """What a block of the log says, without the id of a call; the call, if it is one; the id of what it answers."""
 
     key: str
     call: ToolCall | None
+    answers: str
 
 
 def _said(block: Block) -> _Said:
-    return _Said(nameless_key(block), block if isinstance(block, ToolCall) else None)
+    call, answers = (
+        block if isinstance(block, ToolCall) else None,
+        block.call_id if isinstance(block, ToolResult) else "",
+    )
+    return _Said(nameless_key(block), call, answers)
+
+
+class _Meant(TypedDict):
+    """What `read_messages` is told of the log's calls."""
+
+    ids: CallIds
+    earlier: OpenCalls
 
 
 class _Compared(NamedTuple):

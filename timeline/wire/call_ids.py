@@ -26,7 +26,7 @@ class CallIds:
         logged: calls of the log, in order. A call without an id is the next of them that says the same.
 
     Attributes:
-        made: whether an id was made up for a call.
+        made: whether a call had no id, or a result neither an id nor a call that it answers.
     """
 
     def __init__(self, logged: Iterable[ToolCall] = ()) -> None:
@@ -76,6 +76,7 @@ class CallIds:
         of_tool = (n for n, call in enumerate(self._open) if call.name == name)
         of_nameless = (n for n, call in enumerate(self._open) if call.name == name and call.call_id in self._nameless)
         place = next(own, next(of_nameless, None)) if call_id else next(of_tool, 0 if self._open else None)
+        self.made = self.made or (place is None and not call_id)
         return call_id or None if place is None else self._open.pop(place).call_id
 
 
