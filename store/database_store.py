@@ -172,6 +172,10 @@ class DatabaseStore(QueryMixin):
         """Return the link of a conversation's newest event, as its row has it."""
         return await self._log.chain_head(conversation)
 
+    async def check_listed(self) -> None:
+        """Check that each conversation of which there are events is listed; see `Proofs.check_listed`."""
+        await self._log.check_listed()
+
     def chained(self, conversation: str, *, after: int = 0, page: int = 2_000) -> AsyncIterator[ChainedEvent]:
         """Iterate over all events of a conversation as they are stored; see `Proofs.chained`."""
         return self._log.chained(conversation, after=after, page=page)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import instant_text
 from timeline.errors import ConversationErased, ConversationNotFound, HistoryUnavailable, StoreCorrupt
@@ -23,7 +23,7 @@ from .log_rows import MOST, LogPart
 from .waypoint_bodies import read_waypoint
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
     from datetime import datetime
     from uuid import UUID
 
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from .log_rows import LogRows, Pages
 
 _WINDOW_PAGE: Final = 2_000
+_STEP: Final = 8
+"""Where a page of events does not read, the next one has an eighth of them."""
 _TYPE, _CHECKSUM, _PATH = 4, 8, 9
 """Places in a row behind the conversation of its event."""
 _ID, _UPDATED = 1, 7
@@ -99,8 +101,8 @@ class LogReader:
     async def chained(self, conversation: str, *, after: int = 0, page: int = 2_000) -> AsyncIterator[ChainedEvent]:
         """Iterate over all events of a conversation as they are stored; see `Proofs.chained`."""
         for part in await self._lineage(conversation):
-            version = max(part.base, after)
-            while rows := await self._rows.chained(part, version, part.last, checked_page(page)):
+            first = max(part.base, after)
+            async for rows in _up_to_damage(self._rows.chained, part, first, part.last, checked_page(page), place=0):
                 for row in rows:
                     checksum, salt, c, link = row[-4:]
                     if _is_mistyped(row):
@@ -110,7 +112,6 @@ class LogReader:
                         )
                     event = (*row[:-2], given(salt, checksum, c), link)
                     yield ChainedEvent(part.conversation, *event)
-                version = rows[-1][0]
 
     async def chain_head(self, conversation: str) -> bytes:
         """Return the link of a conversation's newest event, as its row has it."""
@@ -230,8 +231,11 @@ class LogReader:
         return dict(counts)
 
     async def info(self, conversation: str) -> ConversationInfo:
-        """Return the facts of one conversation."""
-        row = await self._rows.info(conversation)
+        """Return the facts of one conversation; without its compactions where the events that say them do not read."""
+        try:
+            row = await self._rows.info(conversation)
+        except StoreCorrupt:
+            row = await self._rows.info(conversation, of_row=True)
         if row is None:
             raise await self.missing(conversation)
         return decode_info(row, self.where)
@@ -240,10 +244,11 @@ class LogReader:
         """Iterate over all conversations, in the order in which they were opened.
 
         Raises:
-            StoreCorrupt: a row is damaged; all others were yielded.
+            StoreCorrupt: a row is damaged, or the events that say when a conversation was compacted; all others were
+                yielded, and so was one of such events, without its compactions.
         """
         after, damaged = 0, list[StoreCorrupt]()
-        while rows := await self._rows.conversations(after, checked_page(page)):
+        while rows := await self._listed(self._rows.conversations, after, checked_page(page), damaged):
             async for info in self._infos(rows, damaged):
                 yield info
             after = rows[-1][0]
@@ -256,10 +261,11 @@ class LogReader:
         """Iterate over conversations, the one that changed last first; see `EventStore.recent_conversations`.
 
         Raises:
-            StoreCorrupt: a row is damaged; all others were yielded.
+            StoreCorrupt: a row is damaged, or the events that say when a conversation was compacted; all others were
+                yielded, and so was one of such events, without its compactions.
         """
         place, damaged = _FRONT if before is None else (instant_text(before[0]), before[1]), list[StoreCorrupt]()
-        while rows := await self._rows.recent_conversations(place, checked_page(page)):
+        while rows := await self._listed(self._rows.recent_conversations, place, checked_page(page), damaged):
             async for info in self._infos(rows, damaged):
                 yield info
             place = rows[-1][_UPDATED], rows[-1][_ID]
@@ -269,6 +275,37 @@ class LogReader:
     async def conversation_count(self) -> int:
         """Return how many conversations the store holds."""
         return await self._rows.conversation_count()
+
+    async def check_listed(self) -> None:
+        """Check that each conversation of which there are events is listed.
+
+        Raises:
+            StoreCorrupt: one is not, or that cannot be found out.
+        """
+        if count := await self._rows.count_unlisted():
+            raise StoreCorrupt(
+                f"{self.where}: there are events of conversations whose rows are gone: {count} of them are not listed."
+                f" {self._rows.restore}."
+            )
+
+    async def _listed(
+        self, read: Callable[..., Awaitable[list[Row]]], place: Any, most: int, damaged: list[StoreCorrupt]
+    ) -> list[Row]:
+        """Return a page of rows. A damaged event, which says when one was compacted, keeps none from being listed."""
+        try:
+            return await read(place, most)
+        except StoreCorrupt:
+            rows = await read(place, most, of_row=True)
+        return [await self._with_compactions(row, damaged) for row in rows]
+
+    async def _with_compactions(self, row: Row, damaged: list[StoreCorrupt]) -> Row:
+        try:
+            return await self._rows.info(row[_ID]) or row  # it may be erased by now
+        except StoreCorrupt as error:
+            what = f"the events that say when conversation {row[_ID]!r} was compacted do not read"
+            damaged.append(StoreCorrupt(f"{self.where}: {what}. {self._cure}"))
+            damaged[-1].__cause__ = error
+            return row
 
     async def _infos(self, rows: Iterable[Row], damaged: list[StoreCorrupt]) -> AsyncIterator[ConversationInfo]:
         """Iterate over the conversations of rows, others have turns meanwhile; those that are damaged are listed."""
@@ -351,11 +388,9 @@ class LogReader:
     ) -> AsyncIterator[tuple[str, list[Row]]]:
         """Read the rows of ``after < version <= until``, a page at a time, each page with its conversation."""
         for part in parts:
-            version, last = max(after, part.base), part.last if until is None else min(until, part.last)
-            while version < last:
-                rows = await read(part, version, last, most)
+            last = part.last if until is None else min(until, part.last)
+            async for rows in _up_to_damage(read, part, max(after, part.base), last, most):
                 yield part.conversation, rows
-                version = rows[-1][1] if len(rows) == most else last
 
     async def _check_to_the_end(self, parts: Sequence[LogPart], version: int, until: int | None) -> None:
         last = parts[-1].last if until is None else min(until, parts[-1].last)
@@ -413,3 +448,23 @@ class LogReader:
 def _is_mistyped(row: Row) -> bool:
     """Return whether a row of the chain holds bytes as a text, or a text as one of its three proofs."""
     return any(isinstance(each, bytes) for each in row[:-3]) or any(isinstance(each, str) for each in row[-3:])
+
+
+async def _up_to_damage(
+    read: Pages, part: LogPart, after: int, last: int, most: int, *, place: int = 1
+) -> AsyncIterator[list[Row]]:
+    """Read the rows of ``after < version <= last``, a page at a time; ``place`` is that of the version in a row.
+
+    A page of rows is read whole or not at all. Where it is not, smaller ones give what lies before the damage.
+    """
+    version = after
+    while version < last:
+        try:
+            rows = await read(part, version, last, most)
+        except StoreCorrupt:
+            if most == 1:
+                raise
+            most = max(1, most // _STEP)
+            continue
+        yield rows
+        version = rows[-1][place] if len(rows) == most else last

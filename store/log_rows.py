@@ -54,20 +54,27 @@ class LogRows(Protocol):
         """Return the time and the reason of an erasure."""
         ...
 
-    async def info(self, conversation: str) -> Row | None:
-        """Return a conversation's row, its key first; see `codec.decode_info`."""
+    async def info(self, conversation: str, *, of_row: bool = False) -> Row | None:
+        """Return a conversation's row, its key first; see `codec.decode_info`.
+
+        With ``of_row`` no event is read: it has no compactions then.
+        """
         ...
 
     async def info_and_snapshot(self, conversation: str) -> Row | None:
         """Return a conversation's row with the body and the checksum of its snapshot, both None without one."""
         ...
 
-    async def conversations(self, after: int, most: int) -> list[Row]:
+    async def conversations(self, after: int, most: int, *, of_row: bool = False) -> list[Row]:
         """Return the rows of conversations behind a key, by key."""
         ...
 
-    async def recent_conversations(self, before: tuple[str, str], most: int) -> list[Row]:
+    async def recent_conversations(self, before: tuple[str, str], most: int, *, of_row: bool = False) -> list[Row]:
         """Return the rows of conversations behind a time and an id, the one that changed last first."""
+        ...
+
+    async def count_unlisted(self) -> int:
+        """Return how many conversations have events and no row: a look-up for each that has events."""
         ...
 
     async def conversation_count(self) -> int:

@@ -354,6 +354,10 @@ class MemoryStore(QueryMixin):
         for owner, row in self._paged(log.written(after, last), page):
             yield decode_written(owner, row, WHERE)
 
+    async def check_listed(self) -> None:
+        """Do nothing: what is listed are the logs; see `Proofs.check_listed`."""
+        self._check_open()
+
     async def examine(self) -> list[Finding]:
         """Return nothing: all that is derived is made from the log when it is asked for."""
         self._check_open()

@@ -43,9 +43,10 @@ class PostgresRows:
         rows = await self._fetch(statements.ERASED, key_of(conversation))
         return (rows[0][0], unescaped(rows[0][1])) if rows else None
 
-    async def info(self, conversation: str) -> Row | None:
+    async def info(self, conversation: str, *, of_row: bool = False) -> Row | None:
         """Return a conversation's row, its key first."""
-        rows = await self._fetch(statements.INFO, key_of(conversation))
+        statement = statements.INFO_OF_ROW if of_row else statements.INFO
+        rows = await self._fetch(statement, key_of(conversation))
         return info_row(rows[0]) if rows else None
 
     async def info_and_snapshot(self, conversation: str) -> Row | None:
@@ -53,15 +54,22 @@ class PostgresRows:
         rows = await self._fetch(statements.INFO_AND_SNAPSHOT, key_of(conversation))
         return info_row(rows[0]) if rows else None
 
-    async def conversations(self, after: int, most: int) -> list[Row]:
+    async def conversations(self, after: int, most: int, *, of_row: bool = False) -> list[Row]:
         """Return the rows of conversations behind a key, by key."""
-        return [info_row(row) for row in await self._fetch(statements.CONVERSATIONS, after, most)]
+        statement = statements.CONVERSATIONS_OF_ROWS if of_row else statements.CONVERSATIONS
+        return [info_row(row) for row in await self._fetch(statement, after, most)]
 
-    async def recent_conversations(self, before: tuple[str, str], most: int) -> list[Row]:
+    async def recent_conversations(self, before: tuple[str, str], most: int, *, of_row: bool = False) -> list[Row]:
         """Return the rows of conversations behind a time and an id, the one that changed last first."""
+        statement = statements.RECENT_CONVERSATIONS_OF_ROWS if of_row else statements.RECENT_CONVERSATIONS
         at, id_ = before
-        rows = await self._fetch(statements.RECENT_CONVERSATIONS, at, escaped(id_), most)
+        rows = await self._fetch(statement, at, escaped(id_), most)
         return [info_row(row) for row in rows]
+
+    async def count_unlisted(self) -> int:
+        """Return how many conversations have events and no row."""
+        [(count,)] = await self._fetch(statements.COUNT_UNLISTED)
+        return int(count)
 
     async def conversation_count(self) -> int:
         """Return how many conversations there are."""

@@ -93,10 +93,10 @@ def _compacted() -> str:
     return f"CASE WHEN conversations.base = 0 THEN ({of_own}) ELSE ({of_shared}) END"
 
 
-_INFO = (
-    "key, id, conversations.version, window_start, title, parent, created_at, updated_at, base, first_version,"
-    " compacted.found[1]::bigint, compacted.found[2]"
-)
+_ROW = "key, id, conversations.version, window_start, title, parent, created_at, updated_at, base, first_version"
+_INFO = f"{_ROW}, compacted.found[1]::bigint, compacted.found[2]"
+_INFO_OF_ROW = f"{_ROW}, 0::bigint, NULL::text"
+"""Without the compactions, which the events say: for a row whose events are damaged."""
 _OF_CONVERSATIONS = f"conversations CROSS JOIN LATERAL (SELECT {_compacted()} OFFSET 0) AS compacted (found)"
 """The table with what `_INFO` asks beside it."""
 
@@ -292,19 +292,32 @@ ANY_ERASED: Final = f"SELECT EXISTS (SELECT 1 FROM erased WHERE id_key = ANY($1:
 CONVERSATION_KEY: Final = f"SELECT key FROM conversations WHERE id_key = $1 AND {OWN}"
 ERASED: Final = f"SELECT at, reason FROM erased WHERE id_key = $1 AND {OWN}"
 INFO: Final = f"SELECT {_INFO} FROM {_OF_CONVERSATIONS} WHERE id_key = $1 AND {OWN}"
+INFO_OF_ROW: Final = f"SELECT {_INFO_OF_ROW} FROM conversations WHERE id_key = $1 AND {OWN}"
 INFO_AND_SNAPSHOT: Final = (
     f"SELECT {_INFO}, s.body, s.checksum FROM {_OF_CONVERSATIONS}"
     " LEFT JOIN LATERAL (SELECT body, checksum FROM snapshots WHERE conversation = conversations.key OFFSET 0) AS s"
     f" ON true WHERE id_key = $1 AND {OWN}"
 )
 CONVERSATIONS: Final = f"SELECT {_INFO} FROM {_OF_CONVERSATIONS} WHERE {OWN} AND key > $1 ORDER BY key LIMIT $2"
-RECENT_CONVERSATIONS: Final = (
-    f"SELECT {_INFO} FROM {_OF_CONVERSATIONS} WHERE {OWN} AND key = ANY (ARRAY(SELECT c.key FROM conversations AS c"
+CONVERSATIONS_OF_ROWS: Final = (
+    f"SELECT {_INFO_OF_ROW} FROM conversations WHERE {OWN} AND key > $1 ORDER BY key LIMIT $2"
+)
+_RECENT = (
+    f"WHERE {OWN} AND key = ANY (ARRAY(SELECT c.key FROM conversations AS c"
     f' WHERE c.{OWN} AND (c.updated_at COLLATE "C", c.id COLLATE "C") < ($1, $2)'
     ' ORDER BY c.updated_at COLLATE "C" DESC, c.id COLLATE "C" DESC LIMIT $3))'
     ' ORDER BY updated_at COLLATE "C" DESC, id COLLATE "C" DESC'
 )
+RECENT_CONVERSATIONS: Final = f"SELECT {_INFO} FROM {_OF_CONVERSATIONS} {_RECENT}"
+RECENT_CONVERSATIONS_OF_ROWS: Final = f"SELECT {_INFO_OF_ROW} FROM conversations {_RECENT}"
 """No index has the times (ADR 0099): each append changes one, and would have to write the index as well."""
+COUNT_UNLISTED: Final = (
+    f"WITH RECURSIVE held (key) AS (SELECT min(conversation) FROM events WHERE {OWN} UNION ALL SELECT"
+    f" (SELECT min(e.conversation) FROM events AS e WHERE e.{OWN} AND e.conversation > held.key) FROM held"
+    " WHERE held.key IS NOT NULL) SELECT count(*) FROM held WHERE held.key IS NOT NULL"
+    " AND NOT EXISTS (SELECT 1 FROM conversations AS c WHERE c.key = held.key)"
+)
+"""Skips in an index from one conversation to the next."""
 CONVERSATION_COUNT: Final = f"SELECT count(*) FROM conversations WHERE {OWN}"
 LINEAGE: Final = f"{LINEAGE_OF_ID}SELECT key, id, base, last, parent FROM lineage ORDER BY key DESC"
 PAGE: Final = (

@@ -36,9 +36,10 @@ class SQLiteRows:
         rows = await self._fetch(statements.ERASED, conversation)
         return (rows[0][0], rows[0][1]) if rows else None
 
-    async def info(self, conversation: str) -> Row | None:
+    async def info(self, conversation: str, *, of_row: bool = False) -> Row | None:
         """Return a conversation's row, its key first."""
-        rows = await self._fetch(statements.INFO, conversation)
+        statement = statements.INFO_OF_ROW if of_row else statements.INFO
+        rows = await self._fetch(statement, conversation)
         return rows[0] if rows else None
 
     async def info_and_snapshot(self, conversation: str) -> Row | None:
@@ -46,13 +47,20 @@ class SQLiteRows:
         rows = await self._fetch(statements.INFO_AND_SNAPSHOT, conversation)
         return rows[0] if rows else None
 
-    async def conversations(self, after: int, most: int) -> list[Row]:
+    async def conversations(self, after: int, most: int, *, of_row: bool = False) -> list[Row]:
         """Return the rows of conversations behind a key, by key."""
-        return await self._fetch(statements.CONVERSATIONS, after, most)
+        statement = statements.CONVERSATIONS_OF_ROWS if of_row else statements.CONVERSATIONS
+        return await self._fetch(statement, after, most)
 
-    async def recent_conversations(self, before: tuple[str, str], most: int) -> list[Row]:
+    async def recent_conversations(self, before: tuple[str, str], most: int, *, of_row: bool = False) -> list[Row]:
         """Return the rows of conversations behind a time and an id, the one that changed last first."""
-        return await self._fetch(statements.RECENT_CONVERSATIONS, *before, most)
+        statement = statements.RECENT_CONVERSATIONS_OF_ROWS if of_row else statements.RECENT_CONVERSATIONS
+        return await self._fetch(statement, *before, most)
+
+    async def count_unlisted(self) -> int:
+        """Return how many conversations have events and no row."""
+        [(count,)] = await self._fetch(statements.COUNT_UNLISTED)
+        return int(count)
 
     async def conversation_count(self) -> int:
         """Return how many conversations there are."""

@@ -71,10 +71,10 @@ def _of_compactions(total: str, wanted: str) -> str:
     return f"CASE WHEN conversations.base = 0 THEN ({own}) ELSE ({shared}) END"
 
 
-_INFO = (
-    "key, id, conversations.version, window_start, title, parent, created_at, updated_at, base, first_version,"
-    f" {_of_compactions('sum', 'count(*)')}, {_of_compactions('max', 'max(e.at)')}"
-)
+_ROW = "key, id, conversations.version, window_start, title, parent, created_at, updated_at, base, first_version"
+_INFO = f"{_ROW}, {_of_compactions('sum', 'count(*)')}, {_of_compactions('max', 'max(e.at)')}"
+_INFO_OF_ROW = f"{_ROW}, 0, NULL"
+"""Without the compactions, which the events say: for a row whose events are damaged."""
 
 # --- the writer ---------------------------------------------------------------------------------------------------
 
@@ -156,6 +156,7 @@ SET_HEAD: Final = "UPDATE conversations SET head = ? WHERE key = ?"
 # --- the readers --------------------------------------------------------------------------------------------------
 
 INFO: Final = f"SELECT {_INFO} FROM conversations WHERE id = ?"
+INFO_OF_ROW: Final = f"SELECT {_INFO_OF_ROW} FROM conversations WHERE id = ?"
 INFO_AND_SNAPSHOT: Final = (
     f"SELECT {_INFO}, s.body, s.checksum FROM conversations"
     " LEFT JOIN snapshots AS s ON s.conversation = conversations.key WHERE id = ?"
@@ -167,11 +168,21 @@ NEAREST_WAYPOINT: Final = (
     " CROSS JOIN waypoints AS w ON w.conversation = near.key AND w.version = near.newest"
 )
 CONVERSATIONS: Final = f"SELECT {_INFO} FROM conversations WHERE key > ? ORDER BY key LIMIT ?"
-RECENT_CONVERSATIONS: Final = (
-    f"SELECT {_INFO} FROM conversations WHERE key IN (SELECT key FROM conversations WHERE (updated_at, id) < (?, ?)"
+CONVERSATIONS_OF_ROWS: Final = f"SELECT {_INFO_OF_ROW} FROM conversations WHERE key > ? ORDER BY key LIMIT ?"
+_RECENT = (
+    "conversations WHERE key IN (SELECT key FROM conversations WHERE (updated_at, id) < (?, ?)"
     " ORDER BY updated_at DESC, id DESC LIMIT ?) ORDER BY updated_at DESC, id DESC"
 )
+RECENT_CONVERSATIONS: Final = f"SELECT {_INFO} FROM {_RECENT}"
+RECENT_CONVERSATIONS_OF_ROWS: Final = f"SELECT {_INFO_OF_ROW} FROM {_RECENT}"
 """No index has the times, which each append changes (ADR 0099): a look at 100,000 takes 20 ms."""
+COUNT_UNLISTED: Final = (
+    "WITH RECURSIVE held (key) AS (SELECT min(conversation) FROM events UNION ALL SELECT"
+    " (SELECT min(e.conversation) FROM events AS e WHERE e.conversation > held.key) FROM held"
+    " WHERE held.key IS NOT NULL) SELECT count(*) FROM held WHERE held.key IS NOT NULL"
+    " AND NOT EXISTS (SELECT 1 FROM conversations AS c WHERE c.key = held.key)"
+)
+"""Skips in an index from one conversation to the next."""
 CONVERSATION_COUNT: Final = "SELECT count(*) FROM conversations"
 
 LINEAGE: Final = f"{WITH_LINEAGE}SELECT key, id, base, last FROM lineage"

@@ -59,7 +59,7 @@ OF_A_REPAIR = {"REWRITTEN_SINCE", "ERASED_AND_LISTED", "WITHOUT_BASE"}
 """Read a number of each conversation, once an examination or for a thousand rows that a repair writes; nothing else
 uses them."""
 
-OF_THE_LIST = {"RECENT_CONVERSATIONS", "CONVERSATION_COUNT"}
+OF_THE_LIST = {"RECENT_CONVERSATIONS", "RECENT_CONVERSATIONS_OF_ROWS", "CONVERSATION_COUNT"}
 """Look at when each conversation changed, which has no index: each append would write it (ADR 0099)."""
 
 

@@ -12,12 +12,14 @@ from timeline.audit.past import past_of
 from timeline.audit.verify import VerifyReport, verify
 from timeline.errors import VersionConflict
 from timeline.frozen import Frozen
+from timeline.log.listed import listed
 from timeline.log.stored import busy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from timeline.audit.past import Past
+    from timeline.errors import StoreCorrupt
     from timeline.ports import EventStore, Finding
 
 _TRIES: Final = 20
@@ -75,11 +77,13 @@ async def verify_deep(store: EventStore, *, on_progress: Callable[[int], None] =
     """
     differences = _differences(await store.examine())
     reports = []
-    for id_ in [info.id async for info in store.conversations()]:
+    infos, unlisted = await listed(store)
+    for id_ in [info.id for info in infos]:
         reports.append(await verify(store, id_))
         past = await past_of(store, id_)
         differences = [*_with_snapshot(differences, id_, past), *_of_past(id_, past)]
         on_progress(len(reports))
+    differences = _with_unlisted(differences, unlisted)
     ok = not differences and all(report.ok for report in reports)
     return DeepReport(ok=ok, differences=tuple(differences), conversations=tuple(reports))
 
@@ -99,8 +103,10 @@ async def repair(store: EventStore, *, dry_run: bool = True) -> RepairReport:
         StoreError: the store cannot be read at all.
     """
     found = _differences(await (store.examine() if dry_run else store.mend()))
-    for id_ in [info.id async for info in store.conversations()]:
-        found = await _with_its_past(store, id_, found, replace=not dry_run)
+    infos, unlisted = await listed(store)
+    for info in infos:
+        found = await _with_its_past(store, info.id, found, replace=not dry_run)
+    found = _with_unlisted(found, unlisted)
     mended = tuple(each for each in found if each.derivable)
     return RepairReport(done=not dry_run, mended=mended, left=tuple(each for each in found if not each.derivable))
 
@@ -132,6 +138,13 @@ async def _with_its_past(
 
 def _differences(findings: Iterable[Finding]) -> list[Difference]:
     return [Difference(what=f.what, problem=f.problem, derivable=f.derivable) for f in findings]
+
+
+def _with_unlisted(differences: list[Difference], unlisted: StoreCorrupt | None) -> list[Difference]:
+    """Add why not all conversations are listed as they are, where nothing else that was found says it."""
+    if unlisted is None or differences:
+        return differences
+    return [Difference(what="conversations", problem=str(unlisted), derivable=False)]
 
 
 def _with_snapshot(differences: Sequence[Difference], id_: str, past: Past) -> list[Difference]:

@@ -13,6 +13,7 @@ from timeline.cli.database import changing, db_option, reading
 from timeline.cli.exits import Exit, UsageProblem
 from timeline.cli.output import paint, progress, say, write
 from timeline.events.chain import SIZE, START
+from timeline.log.listed import listed
 from timeline.projection.explain import counted
 from timeline.store.addresses import without_password
 
@@ -47,28 +48,31 @@ async def verify(conversation: str | None, db: str, head: str | None, *, as_json
     """
     kept = None if head is None else _link(head)
     async with reading(db) as store:
-        ids = [conversation] if conversation is not None else [info.id async for info in store.conversations()]
+        infos, unlisted = ([], None) if conversation is not None else await listed(store)
+        ids = [info.id for info in infos] if conversation is None else [conversation]
+        problems = [] if unlisted is None else [str(unlisted)]
         reports: list[VerifyReport] = []
         with progress("verifying", len(ids)) as advance:
             for id_ in ids:
                 reports.append(await verify_conversation(store, id_, head=kept))
                 advance(len(reports))
-    ok = all(report.ok for report in reports)
+    ok = not problems and all(report.ok for report in reports)
     if as_json and conversation is not None:
         output.write_json(reports[0].model_dump(mode="json"))
     elif as_json:
-        output.write_json({"ok": ok, "conversations": [report.model_dump(mode="json") for report in reports]})
+        rows = [report.model_dump(mode="json") for report in reports]
+        output.write_json({"ok": ok, "conversations": rows, "problems": problems})
     elif conversation is not None:
         print_report(reports[0])
     else:
-        _print_reports(reports, db)
+        _print_reports(reports, db, problems)
     return Exit.OK if ok else Exit.NOT_SO
 
 
 async def verify_deep(db: str, *, as_json: bool) -> int:
     """Verify the whole store in depth, and print what differs; return exit code 1 if anything does."""
     async with reading(db) as store:
-        count = len([info async for info in store.conversations()])
+        count = await store.conversation_count()
         with progress("verifying", count) as advance:
             report = await deep.verify_deep(store, on_progress=advance)
     if as_json:
@@ -154,8 +158,8 @@ def mark(broken: int) -> str:
     return paint("ok", typer.colors.GREEN) if not broken else paint(f"{broken} broken", typer.colors.RED)
 
 
-def _print_reports(reports: Sequence[VerifyReport], db: str) -> None:
-    if not reports:
+def _print_reports(reports: Sequence[VerifyReport], db: str, problems: Sequence[str] = ()) -> None:
+    if not reports and not problems:
         write(f"{without_password(db)} holds no conversation, so nothing is wrong with it.")
         return
     output.table(
@@ -175,6 +179,8 @@ def _print_reports(reports: Sequence[VerifyReport], db: str) -> None:
         ],
         colours=[typer.colors.GREEN if r.ok else typer.colors.RED for r in reports],
     )
+    for problem in problems:
+        write(paint(problem, typer.colors.RED))
     for report in reports:
         if not report.ok:
             write()

@@ -20,6 +20,7 @@ from timeline.display.controls import escape_controls
 from timeline.events import BlockAppended, UnknownPayload
 from timeline.fold.fold import Fold
 from timeline.log.history import restored, reverted_versions
+from timeline.log.listed import listed
 from timeline.portable import Exported, export_log
 from timeline.portable.atif import trajectory
 from timeline.projection.project import Projector
@@ -72,8 +73,9 @@ async def export(conversation: str | None, db: str, shape: Shape, target: Target
     """
     _check(conversation, shape)
     async with reading(db) as store:
-        ids = [conversation] if conversation is not None else [info.id async for info in store.conversations()]
-        if not ids:
+        infos, unlisted = ([], None) if conversation is not None else await listed(store)
+        ids = [conversation] if conversation is not None else [info.id for info in infos]
+        if not ids and unlisted is None:
             note(f"{without_password(db)} holds no conversation: the file is empty.")
         total = sum([(await store.info(id_)).version for id_ in ids])
         with sink(target) as write, progress("exporting", total) as advance:
@@ -85,7 +87,10 @@ async def export(conversation: str | None, db: str, shape: Shape, target: Target
                 async for part in transcript(store, ids[0], limit=shape.limit, only_window=shape.window):
                     write(part)
             else:
-                return await _log(store, ids, write, advance)
+                done = await _log(store, ids, write, advance)
+                if unlisted is not None:
+                    note(str(unlisted))
+                return Exit.DATABASE if unlisted is not None else done
     return Exit.OK
 
 
@@ -175,7 +180,9 @@ async def _log(
             f"{len(done.damaged)} damaged events are left out (versions {versions}). Everything else was exported; an "
             "import goes as far as the first of them."
         )
-    return Exit.DATABASE if done.damaged or done.lost_values else Exit.OK
+    for id_, damage in done.left_out:
+        note(f"{id_} is left out, since nobody can say what was redacted in it: {damage}")
+    return Exit.DATABASE if done.damaged or done.lost_values or done.left_out else Exit.OK
 
 
 def _left(event: Event, eraser: Eraser) -> Event:

@@ -10,15 +10,17 @@ from timeline.blocks import instant_text
 from timeline.cli import output
 from timeline.cli.database import db_option, reading
 from timeline.cli.output import write, write_rows
+from timeline.errors import StoreCorrupt
 from timeline.events import ConversationOpened, PolicyChanged, PolicyOrigin
 from timeline.events.addresses import Address
 from timeline.facts.name_list import LIST_KEY, asked_list
 from timeline.log.blocks_by_name import find_readable
+from timeline.log.listed import listed
 from timeline.store.addresses import without_password
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterable
 
     from timeline.ports import ConversationInfo, EventStore
 
@@ -32,14 +34,16 @@ async def ls(db: str, *, limit: int | None, as_json: bool) -> None:
         db: the database.
         limit: the most conversations, the one that changed last first; all in the order of their opening without it.
         as_json: print a row of JSON for each, with its policy.
+
+    Raises:
+        StoreCorrupt: what is stored of a conversation is damaged; all that can be listed are printed.
     """
     async with reading(db) as store:
-        infos = store.conversations() if limit is None else _newest(store, limit)
+        infos, unlisted = await listed(store) if limit is None else (await _newest(store, limit), None)
         if as_json:
-            await write_rows(_rows(store, infos))
+            await write_rows(_rows(store, infos, unlisted))
             return
-        found = [info async for info in infos]
-    if not found:
+    if not infos and unlisted is None:
         write(f"{without_password(db)} holds no conversation. Add one: timeline import FILE{db_option(db)}")
         return
     output.table(
@@ -54,24 +58,36 @@ async def ls(db: str, *, limit: int | None, as_json: bool) -> None:
                 "" if info.parent is None else info.parent.conversation,
                 info.title,
             )
-            for info in found
+            for info in infos
         ],
     )
+    if unlisted is not None:
+        raise unlisted
 
 
-async def _newest(store: EventStore, most: int) -> AsyncIterator[ConversationInfo]:
-    """Yield the conversations that changed last, the newest first."""
-    listed = 0
+async def _newest(store: EventStore, most: int) -> list[ConversationInfo]:
+    """Return the conversations that changed last, the newest first."""
+    found: list[ConversationInfo] = []
     async for info in store.recent_conversations(page=most):
-        yield info
-        listed += 1
-        if listed == most:
+        found.append(info)
+        if len(found) == most:
             break
+    return found
 
 
-async def _rows(store: EventStore, infos: AsyncIterator[ConversationInfo]) -> AsyncIterator[ConversationRow]:
-    async for info in infos:
-        yield _conversation(info, await _policy(store, info.id))
+async def _rows(
+    store: EventStore, infos: Iterable[ConversationInfo], damage: StoreCorrupt | None
+) -> AsyncIterator[ConversationRow]:
+    """Yield a row for each conversation, without its policy where that does not read; the damage comes behind all."""
+    for info in infos:
+        policy = None
+        try:
+            policy = await _policy(store, info.id)
+        except StoreCorrupt as error:
+            damage = damage or error
+        yield _conversation(info, policy)
+    if damage is not None:
+        raise damage
 
 
 async def _policy(store: EventStore, conversation: str) -> PolicyRow | None:

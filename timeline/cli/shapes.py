@@ -33,7 +33,7 @@
 | `digests --json` | a list of `answers.digests.DigestRow` |
 | `facts --json` | a list of `answers.facts.FactRow`; `--record`: `FactRecordRow`s; `--reach`: one `ReachRow` |
 | `search --json` | a list of `answers.found.FoundRow`, the best first |
-| `verify ID --json` | a `VerifyReport`; without an id, `{"ok", "conversations"}` with one report each |
+| `verify ID --json` | a `VerifyReport`; without an id, `{"ok", "conversations", "problems"}`: of each and of the list |
 | `verify --deep --json` | a `DeepReport` |
 | `repair --json` | a `RepairReport` |
 | `policies --json` | a list of policies, every field of each |

@@ -26,6 +26,7 @@ from timeline.errors import (
 from timeline.events.appended import columns_of
 from timeline.events.chain import START, Seal, link
 from timeline.events.encoded import encoded_event
+from timeline.log.listed import listed
 from timeline.portable.held import held_version, is_whole
 from timeline.portable.lines import values_of
 from timeline.ports import Expected
@@ -124,7 +125,7 @@ async def copy_store(
     """
     if not await into.head():
         await into.set_retention(await store.retention())
-    infos, unlisted = await _listed(store)
+    infos, unlisted = await listed(store)
     scavenged: set[str] = set()
     for info in infos:
         if info.base and info.parent is not None and info.parent.conversation in scavenged:
@@ -184,17 +185,6 @@ async def _outcome(
         return await copy_log(store, info, into, until=until, on_progress=partial(on_progress, info.id))
     except OF_ONE as error:
         return NotCopied(info.id, error, await _held(into, info.id) - before)
-
-
-async def _listed(store: EventStore) -> tuple[list[ConversationInfo], StoreCorrupt | None]:
-    """Return all conversations that can be listed, and the error for those that cannot."""
-    infos = []
-    try:
-        async for info in store.conversations():
-            infos.append(info)  # noqa: PERF401 - kept when a later one cannot be read
-    except StoreCorrupt as error:
-        return infos, error
-    return infos, None
 
 
 async def _held(store: EventStore, conversation: str) -> int:

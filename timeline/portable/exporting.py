@@ -15,7 +15,7 @@ from timeline.portable.lines import event_line, log_line, value_line, values_of,
 from timeline.ports import WrittenEvent
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable
+    from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 
     from timeline.audit.redacting import Eraser
     from timeline.events import Payload
@@ -37,6 +37,7 @@ class Exported:
         redacted: events that were written without their redacted content.
         damaged: conversation and version of each event that could not be read and was left out.
         lost_values: hashes of texts that could not be read.
+        left_out: conversations that were not written, with the damage: what was redacted in them does not read.
         scavenged: the conversations of which events are missing since they were scavenged, each with the version from
             which on all are there.
     """
@@ -46,6 +47,7 @@ class Exported:
     redacted: int = 0
     damaged: list[tuple[str, int]] = field(default_factory=list)
     lost_values: list[str] = field(default_factory=list)
+    left_out: list[tuple[str, StoreCorrupt]] = field(default_factory=list)
     scavenged: list[tuple[str, int]] = field(default_factory=list)
 
 
@@ -69,12 +71,16 @@ async def export_log(
     checks.listed("conversations", conversations)
     done = result if result is not None else Exported()
     wanted = list(dict.fromkeys(conversations))
-    erasures = await Erasures.of(store, wanted)
+    try:
+        erasures = await Erasures.of(store, wanted)
+    except StoreCorrupt:
+        wanted = await _to_be_erased_rightly(store, wanted, done)
+        erasures = await Erasures.of(store, wanted)
     given: set[str] = set()
     for info, until in await _in_order(store, wanted):
         eraser = await erasures.eraser(store, info.id)
         done.conversations += 1
-        first = 1 if await is_whole(store, info, until) else info.first_version
+        first = await _first_version(store, info, until)
         if first > 1:
             done.scavenged.append((info.id, first))
         yield log_line(info, until, eraser.title(info.title), library, first)
@@ -89,6 +95,48 @@ async def export_log(
                     yield value
                 given |= new
             yield line
+
+
+async def _to_be_erased_rightly(store: EventStore, wanted: Sequence[str], done: Exported) -> list[str]:
+    """Return the conversations that can be written; note those of which nobody can say what was redacted.
+
+    With one of these goes all that shares its past, in which it may have redacted something.
+
+    Raises:
+        StoreCorrupt: none can be written.
+    """
+    families: dict[str, list[str]] = {}
+    damaged: dict[str, StoreCorrupt] = {}
+    for conversation in wanted:
+        try:
+            families.setdefault(await _root(store, conversation), []).append(conversation)
+            await Erasures.of(store, [conversation])
+        except StoreCorrupt as damage:
+            damaged[conversation] = damage
+    for family in families.values():
+        if first := next((damaged[each] for each in family if each in damaged), None):
+            damaged |= {each: damaged.get(each, first) for each in family}
+    done.left_out += damaged.items()
+    left = [each for each in wanted if each not in damaged]
+    if not left:
+        raise next(iter(damaged.values()))
+    return left
+
+
+async def _root(store: EventStore, conversation: str) -> str:
+    """Return the first of the conversations that one was forked from; its own id for one that shares nothing."""
+    info = await store.info(conversation)
+    while info.base and info.parent is not None:
+        info = await store.info(info.parent.conversation)
+    return info.id
+
+
+async def _first_version(store: EventStore, info: ConversationInfo, until: int) -> int:
+    """Return the version from which on all events are there; where damage keeps it from being known, the row's."""
+    try:
+        return 1 if await is_whole(store, info, until) else info.first_version
+    except StoreCorrupt:
+        return info.first_version
 
 
 async def _as_written(

@@ -120,6 +120,16 @@ class Proofs(Protocol):
         """
         ...
 
+    async def check_listed(self) -> None:
+        """Check that each conversation of which there are events is listed: somebody may have deleted its row.
+
+        It costs a look-up for each conversation.
+
+        Raises:
+            StoreCorrupt: one is not, or that cannot be found out.
+        """
+        ...
+
     async def examine(self) -> list[Finding]:
         """Compare all that is derived from the log with what it is derived from, and return what differs.
 

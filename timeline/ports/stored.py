@@ -80,7 +80,8 @@ class ConversationInfo:
     first_version: int = 1
     """All events from this version on are there; some before it were scavenged. 1 where none was."""
     compactions: int = 0
-    """How many compactions it had: those of a fork's shared versions and undone ones included."""
+    """How many compactions it had: those of a fork's shared versions and undone ones included. 0 where the events that
+    say it are damaged, too."""
     last_compaction_at: datetime | None = None
     """The time of the newest of them; None without one."""
 

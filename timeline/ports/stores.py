@@ -143,7 +143,8 @@ class EventStore(Queries, Scavenging, Forgetting, Proofs, Protocol):
         """Iterate over all conversations, in the order in which they were opened.
 
         Raises:
-            StoreCorrupt: what is stored of a conversation is damaged; all others were yielded.
+            StoreCorrupt: what is stored of a conversation is damaged; all others were yielded. Where only the events
+                are damaged that say when it was compacted, it was yielded as well.
         """
         ...
 
@@ -160,7 +161,8 @@ class EventStore(Queries, Scavenging, Forgetting, Proofs, Protocol):
             page: conversations that are read at a time.
 
         Raises:
-            StoreCorrupt: what is stored of a conversation is damaged; all others were yielded.
+            StoreCorrupt: what is stored of a conversation is damaged; all others were yielded. Where only the events
+                are damaged that say when it was compacted, it was yielded as well.
         """
         ...
 

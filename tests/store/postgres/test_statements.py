@@ -31,8 +31,9 @@ STATEMENTS = {
     for name, text in vars(statements).items()
     if isinstance(text, str) and re.match(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH)\s", text) and not text.endswith(" ")
 }
-OF_THE_LIST = {"RECENT_CONVERSATIONS", "CONVERSATION_COUNT"}
-"""Look at when each conversation changed, which has no index: each append would write it (ADR 0099)."""
+OF_THE_LIST = {"RECENT_CONVERSATIONS", "RECENT_CONVERSATIONS_OF_ROWS", "CONVERSATION_COUNT", "COUNT_UNLISTED"}
+"""Look at when each conversation changed, which has no index: each append would write it (ADR 0099). The last one looks
+up a row for each conversation, of all of them."""
 VALUES: dict[str, Any] = {
     "int8": 5,
     "text": "c5",
