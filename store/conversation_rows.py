@@ -52,6 +52,26 @@ def lost_beginning(openings: Sequence[tuple[int, str]], first: int) -> str:
     return f"begins at version {first}, with an event that opens nothing: those before it are missing"
 
 
+def checked_from(stored: object, first: int) -> int:
+    """Return the version from which on no event may be missing, if a row is to be led to its newest one."""
+    return max(stored, first) if isinstance(stored, int) else first
+
+
+def lost_between(stored: object, since: int, last: int, there: int) -> str:
+    """Return what is wrong where events are missing behind the version of a row: one that was renumbered is not new.
+
+    Args:
+        stored: the version that the row says.
+        since: see `checked_from`.
+        last: the version of the newest event.
+        there: how many events there are from ``since`` on.
+    """
+    missing = last - since + 1 - there
+    if missing <= 0:
+        return ""
+    return f"is at version {stored} in its row, and has an event of version {last}: {missing} before it are missing"
+
+
 def opened(openings: Sequence[tuple[int, str]], row: Mapping[str, Any], base: int) -> tuple[dict[str, Any], str | None]:
     """Return what the opening event says, title and parent link, and the id of a parent that shares its past."""
     opening = own_opening(openings)

@@ -5,7 +5,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ..conversation_rows import NAMES, differences, first_behind, lost_beginning, opened, window_start_of
+from ..conversation_rows import (
+    NAMES,
+    checked_from,
+    differences,
+    first_behind,
+    lost_beginning,
+    lost_between,
+    opened,
+    window_start_of,
+)
 from .escaping import escaped, key_of, unescaped
 from .pages import Page, Wrong, wrong
 from .removing import OWN_SNAPSHOT
@@ -21,6 +30,7 @@ _ROWS: Final = (
     f"SELECT key, id, id_key, {', '.join(NAMES)} FROM conversations WHERE {OWN} AND key > $1 ORDER BY key LIMIT $2"
 )
 _ENDS: Final = "SELECT min(version), max(version) FROM events WHERE conversation = $1"
+_THERE_SINCE: Final = "SELECT count(*) FROM events WHERE conversation = $1 AND version >= $2"
 _PLACE_AT: Final = "SELECT at, link FROM events WHERE conversation = $1 AND version = $2"
 _OWN_OPENINGS: Final = (
     f"SELECT version, payload FROM events WHERE conversation = $1 AND type = 'conversation.opened' AND {RARE_WHERE}"
@@ -70,10 +80,14 @@ async def _compared(connection: Connection, row: asyncpg.Record) -> list[Wrong]:
 async def _made(connection: Connection, key: int, row: dict[str, Any]) -> dict[str, Any] | str:
     """Return the columns as the events say them; where they do not say it, why."""
     first, last = await connection.fetchrow(_ENDS, key) or (None, None)
-    if first is None:
+    if first is None or last is None:
         return "has no events"
     openings = [(version, payload) for version, payload in await connection.fetch(_OWN_OPENINGS, key)]
     if lost := lost_beginning(openings, first):
+        return lost
+    since = checked_from(row["version"], first)
+    there = int(await connection.fetchval(_THERE_SINCE, key, since) or 0)
+    if lost := lost_between(row["version"], since, last, there):
         return lost
     created_at, _ = await connection.fetchrow(_PLACE_AT, key, first) or (None, None)
     updated_at, link = await connection.fetchrow(_PLACE_AT, key, last) or (None, None)

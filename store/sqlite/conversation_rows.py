@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.ports import Finding
 
-from ..conversation_rows import NAMES, differences, first_behind, lost_beginning, opened, window_start_of
+from ..conversation_rows import (
+    NAMES,
+    checked_from,
+    differences,
+    first_behind,
+    lost_beginning,
+    lost_between,
+    opened,
+    window_start_of,
+)
 from . import statements
 from .chaining import chain_whole, is_behind_the_links
 
@@ -15,6 +24,7 @@ if TYPE_CHECKING:
 
 _COLUMNS: Final = ", ".join(NAMES)
 _PAGE: Final = 100
+_THERE_SINCE: Final = "SELECT count(*) FROM events WHERE conversation = ? AND version >= ?"
 _UNLINKED: Final = "its newest events have no link: a program of an earlier version that had the file open wrote them"
 
 
@@ -68,6 +78,10 @@ def _made(connection: sqlite3.Connection, key: int, row: dict[str, Any]) -> dict
         return "has no events"
     openings = connection.execute(statements.OWN_OPENINGS, (key,)).fetchall()
     if lost := lost_beginning(openings, first):
+        return lost
+    since = checked_from(row["version"], first)
+    (there,) = connection.execute(_THERE_SINCE, (key, since)).fetchone()
+    if lost := lost_between(row["version"], since, last, there):
         return lost
     (created_at, *_) = connection.execute(statements.PLACE_AT, (key, first)).fetchone()
     (updated_at, link) = connection.execute(statements.PLACE_AT, (key, last)).fetchone()

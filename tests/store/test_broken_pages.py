@@ -124,6 +124,21 @@ async def test_a_lost_page_of_the_log_is_left_and_an_index_beside_it_is_made_ane
     assert "pages of events or of its indexes are broken" not in {each.problem for each in again.mended}
 
 
+async def test_a_dry_run_that_cannot_know_whether_an_event_is_damaged_says_so(
+    tmp_path: Path, sound: tuple[Path, dict[str, str]]
+) -> None:
+    """Nothing leads to the events while their index is broken: what is left is unknown until it is made anew."""
+    file = tmp_path / "agent.db"
+    shutil.copy(sound[0], file)
+    _lose(file, "sqlite_autoindex_events_1")
+    async with open_store(file, readonly=True) as store:
+        planned = await repair(store)
+    assert {each.what for each in planned.left} == {"unknown"}
+    async with open_store(file) as store:
+        assert (await repair(store, dry_run=False)).left == ()
+        assert (await repair(store)).left == ()
+
+
 async def test_facts_of_scavenged_events_are_not_dropped_for_a_lost_page(tmp_path: Path) -> None:
     """Their rows are all that is left of them: those that still read stay, and the loss is named."""
     file = tmp_path / "agent.db"

@@ -73,3 +73,47 @@ async def test_a_row_that_knows_of_newer_events_is_not_said_to_be_made_anew(tmp_
             done = await repair(store, dry_run=dry_run)
             assert {each.what for each in done.mended} <= {"facts", "search"}
             assert any("its head is" in each.problem for each in done.left)
+
+
+@pytest.mark.parametrize("number", [5, 9])
+async def test_an_event_that_was_renumbered_leads_no_row_past_what_is_missing(tmp_path: Path, number: int) -> None:
+    """The row stays, since with a higher version it would say that more events are missing."""
+    file = tmp_path / "agent.db"
+    await _two(file)
+    async with open_store(file) as store:
+        before = await store.info("root")
+        assert before.version == 4
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("UPDATE events SET version = ? WHERE conversation = 1 AND version = 4", (number,))
+    async with open_store(file) as store:
+        for dry_run in (True, False):
+            done = await repair(store, dry_run=dry_run)
+            assert any(f"has an event of version {number}" in each.problem for each in done.left)
+        assert await store.info("root") == before
+        assert [event.version for event in await store.read_versions("root", [1, 2, 3])] == [1, 2, 3]
+
+
+async def test_a_repair_names_what_the_chain_does_not_prove(tmp_path: Path) -> None:
+    """An event that reads, and is not the one that was appended, is damage that a repair leaves."""
+    file = tmp_path / "agent.db"
+    await _two(file)
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("UPDATE events SET link = zeroblob(32) WHERE conversation = 1 AND version = 3")
+    for dry_run in (True, False):
+        async with open_store(file) as store:
+            done = await repair(store, dry_run=dry_run)
+        assert [each.what for each in done.left] == ["events", "events"]
+        assert "version 3 is not what followed version 2" in done.left[0].problem
+
+
+async def test_a_row_that_lost_its_head_is_mended_and_no_damage_of_the_log(tmp_path: Path) -> None:
+    """What the row says, and a repair makes anew, is not named as damage of the log as well."""
+    file = tmp_path / "agent.db"
+    await _two(file)
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("UPDATE conversations SET head = zeroblob(32) WHERE key = 1")
+    for dry_run in (True, False):
+        async with open_store(file) as store:
+            done = await repair(store, dry_run=dry_run)
+        assert done.left == ()
+        assert any("its head is" in each.problem for each in done.mended)

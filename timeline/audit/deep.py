@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from timeline.audit.past import past_of
+from timeline.audit.proof import prove
 from timeline.audit.verify import VerifyReport, verify
 from timeline.errors import VersionConflict
 from timeline.frozen import Frozen
@@ -31,7 +32,8 @@ class Difference(Frozen):
     Attributes:
         what: ``file``, ``schema``, ``settings``, ``conversations``, ``snapshots``, ``waypoints`` (snapshots of
             the past), ``bases`` (those a scavenged log is folded from), ``erased``, ``values``, ``digests``, ``facts``,
-            ``search``, ``references``, or, in a repair, ``events``.
+            ``search``, ``references``, or, in a repair, ``events``. In a dry run ``unknown``: a log that does not
+            read, while the indexes that lead to it are broken.
         problem: what is wrong.
         derivable: whether `repair` makes it anew; everything else has to come from a backup.
     """
@@ -122,7 +124,7 @@ async def _with_its_past(
         version = (await store.info(id_)).version
         past = await past_of(store, id_)
         found = [*_with_snapshot(differences, id_, past), *_of_past(id_, past), *_lacking(id_, past)]
-        found += _unread(past, found, replaced=replace)
+        found += await _not_as_written(store, id_, past, found, replaced=replace)
         if not replace:
             return found
         try:
@@ -179,15 +181,21 @@ def _lacking(id_: str, past: Past) -> list[Difference]:
     return found
 
 
-def _unread(past: Past, differences: Sequence[Difference], *, replaced: bool) -> list[Difference]:
-    """Return the event at which the log does not read on, which only a backup has.
+async def _not_as_written(
+    store: EventStore, id_: str, past: Past, differences: Sequence[Difference], *, replaced: bool
+) -> list[Difference]:
+    """Return what only a backup has of a log: the event at which it does not read on, or what its chain does not prove.
 
-    Before a repair it may be the file's broken indexes that do not lead to it.
+    Before a repair it may be the file's broken indexes that do not lead to an event.
     """
-    is_unknown = not replaced and any(each.what == "file" and each.derivable for each in differences)
-    if not past.unread or is_unknown:
-        return []
-    return [Difference(what="events", problem=past.unread, derivable=False)]
+    if past.unread:
+        is_unknown = not replaced and any(each.what == "file" and each.derivable for each in differences)
+        return [Difference(what="unknown" if is_unknown else "events", problem=past.unread, derivable=False)]
+    known = {each.problem for each in differences}
+    is_row_named = any(each.what == "conversations" and repr(id_) in each.problem for each in differences)
+    proof = await prove(store, id_)
+    problems = [each for each in proof.problems if each not in known and not (is_row_named and each == proof.of_row)]
+    return [Difference(what="events", problem=each, derivable=False) for each in problems]
 
 
 def _of_snapshot(differences: Iterable[Difference], id_: str) -> list[Difference]:

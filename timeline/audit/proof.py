@@ -32,6 +32,7 @@ class Proof:
         rewritten: number of events whose content a redaction replaced.
         found: version of the event that has the head which was looked for; None without one.
         problems: what does not hold, each with its version.
+        of_row: the last of them, if it is that the row says something else than the log; empty otherwise.
     """
 
     head: bytes = START
@@ -40,6 +41,7 @@ class Proof:
     rewritten: int = 0
     found: int | None = None
     problems: list[str] = field(default_factory=list)
+    of_row: str = ""
 
 
 async def prove(store: EventStore, conversation: str, *, kept_head: bytes | None = None) -> Proof:
@@ -61,10 +63,11 @@ async def prove(store: EventStore, conversation: str, *, kept_head: bytes | None
     # The head before the version: another writer may append meanwhile, and then the head is not compared.
     stored, version = await store.chain_head(conversation), (await store.info(conversation)).version
     if check.version < last:
-        proof.problems.append(f"the log ends at version {check.version}, and its row says {last}; {_CURE}")
+        proof.of_row = f"the log ends at version {check.version}, and its row says {last}; {_CURE}"
     elif check.version == version and stored != check.head:
         check.end_of_links()
-        proof.problems.append(f"the head of its row is not the link of version {check.linked_until}; {_CURE}")
+        proof.of_row = f"the head of its row is not the link of version {check.linked_until}; {_CURE}"
+    proof.problems += [proof.of_row] if proof.of_row else []
     if kept_head is not None and proof.found is None:
         proof.problems.append(
             f"no event has the link {kept_head.hex()}: what it proved was changed or cut off; {_CURE}"

@@ -608,7 +608,9 @@ def repair(
 ) -> int:
     """Make anew what is derived from the log and damaged: indexes, digests, facts, search, snapshots.
 
-    Changes no event. What an event says can only come from a backup. The exit code is 1 if such damage is left.
+    Changes no event. What an event says can only come from a backup. The exit code is 1 if such damage is left. It
+    writes into the damaged file: with the programs that use it closed, copy the file first, its -wal too if it is
+    there.
     """
     from timeline.cli import checking
 

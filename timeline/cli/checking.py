@@ -102,7 +102,9 @@ async def repair(db: str, *, yes: bool, as_json: bool) -> int:
         say(f"made anew: {counted(len(report.mended), 'difference', 'differences')}; no event was changed")
     else:
         say(f"This was a dry run. To make it anew: timeline repair --yes{db_option(db)}")
-    if report.left:
+    if any(each.what == "unknown" for each in report.left):
+        say("Whether what is marked `unknown` is damaged shows once the indexes are made anew.")
+    if any(each.what != "unknown" for each in report.left):
         say(f"What is marked `backup` is nowhere else. Put one in place: timeline restore FILE --yes{db_option(db)}")
         say(f"Or write what still reads: timeline export --all{db_option(db)}")
     return Exit.NOT_SO if report.left else Exit.OK
@@ -112,9 +114,15 @@ def _print_differences(differences: Sequence[deep.Difference]) -> None:
     if differences:
         output.table(
             ("what", "cure", "problem"),
-            [(each.what, "repair" if each.derivable else "backup", each.problem) for each in differences],
+            [(each.what, _cure(each), each.problem) for each in differences],
             colours=[typer.colors.YELLOW if each.derivable else typer.colors.RED for each in differences],
         )
+
+
+def _cure(each: deep.Difference) -> str:
+    if each.what == "unknown":
+        return "unknown"
+    return "repair" if each.derivable else "backup"
 
 
 def _link(head: str) -> bytes:

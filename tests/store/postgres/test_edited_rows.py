@@ -43,6 +43,9 @@ EDITS: Final = {
     "event dropped": f"DELETE FROM events WHERE {_C} AND version = 4",
     "newest event dropped": f"DELETE FROM events WHERE {_FORK} AND version ="
     " (SELECT version FROM conversations WHERE id = 'fork')",
+    "newest event renumbered": f"UPDATE events SET version = version + 3 WHERE {_FORK} AND version ="
+    " (SELECT version FROM conversations WHERE id = 'fork')",
+    "row dropped": "DELETE FROM conversations WHERE id = 'fork'",
     "type of a scavenged event": f"UPDATE events SET type = 'model.called' WHERE {_OLD} AND version ="
     " (SELECT min(version) FROM events WHERE checksum = '' AND type = 'block.appended')",
     "base of a fork": "UPDATE conversations SET base = base - 1 WHERE id = 'fork'",
