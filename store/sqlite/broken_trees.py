@@ -36,6 +36,10 @@ _FORGET_ROOT: Final = "DELETE FROM main.sqlite_schema WHERE name = 'timeline_emp
 _UNUSED: Final = re.compile(r"Page \d+(?: is|:) never used")
 _MAPPED: Final = re.compile(r".*(?:Bad ptr map entry|Failed to read ptrmap) key=[1-9].*")
 """What SQLite says of the map by which it moves pages, where the map does not say who refers to a page."""
+_GIVEN_UP: Final = "database disk image is malformed"
+"""All that a check says which comes to no end: SQLite goes by the map, too, where it reads rows of many pages. What a
+check of the first problems says is known then; the rest shows in rewriting the file, which reads every row without it.
+"""
 _ALL: Final = 1_000_000
 _UNMENDED: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_CONSTRAINT}
 """What SQLite says where the rows of a table cannot be read, or are not those that a key of it allows."""
@@ -72,9 +76,17 @@ def made_anew(connection: sqlite3.Connection, emptied: Collection[str]) -> list[
 def without_unused(connection: sqlite3.Connection) -> None:
     """Rewrite the file without pages that belong to nobody, and with a map of its own, if nothing else is wrong."""
     lines = _lines(problems(connection, most=_ALL))
-    if lines and all(_UNUSED.fullmatch(line) or _MAPPED.fullmatch(line) for line in lines):
+    is_cut_off = lines == [_GIVEN_UP]
+    if is_cut_off:
+        lines = _lines(problems(connection))
+    if not lines or not all(_UNUSED.fullmatch(line) or _MAPPED.fullmatch(line) for line in lines):
+        return
+    try:
         with set_pragma(connection, "temp_store", "FILE"):
             connection.execute("VACUUM")
+    except sqlite3.DatabaseError as error:
+        if not is_cut_off or error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_CORRUPT:
+            raise  # otherwise there was more behind what the check said: the file is as it was
 
 
 def _lines(messages: list[str]) -> list[str]:

@@ -8,15 +8,13 @@ chain begins behind it.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+import sqlite3
+from typing import Final
 
 from timeline.events.chain import SALT, START, commitment, link, random_salts
 
 from . import statements
 from .transactions import transaction
-
-if TYPE_CHECKING:
-    import sqlite3
 
 SLICE: Final = 2_000
 """Events of a slice. Their payloads are not read: the checksum that each was written with is what is sealed."""
@@ -25,8 +23,17 @@ _PROGRESS: Final = "chained"
 
 
 def is_unchained(connection: sqlite3.Connection) -> bool:
-    """Return whether a conversation is not chained."""
-    return connection.execute(statements.UNCHAINED).fetchone() is not None
+    """Return whether a conversation is not chained.
+
+    Where the index that leads to it is damaged nobody can say, and none is chained before a repair has made that anew:
+    the store has to be opened for it. An append chains its own conversation.
+    """
+    try:
+        return connection.execute(statements.UNCHAINED).fetchone() is not None
+    except sqlite3.DatabaseError as damage:
+        if damage.sqlite_errorcode & 0xFF != sqlite3.SQLITE_CORRUPT:
+            raise
+        return False
 
 
 def chain_slice(connection: sqlite3.Connection) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import shutil
 import sqlite3
 from contextlib import closing
@@ -11,20 +12,23 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from tests.store.tampering import make, reads
-from timeline import open_store
+from timeline import Timeline, open_store
 from timeline.audit.deep import repair, verify_deep
+from timeline.blocks import UserPrompt
 from timeline.store.sqlite.broken_trees import made_anew
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 PAGE: Final = 4096
+MAPPED_BY_ONE: Final = PAGE // 5
+"""Pages of which one page of the map says who refers to them; it stands before them."""
 BROKEN: Final = (
     *("sqlite_autoindex_conversations_1", "sqlite_autoindex_events_1", "sqlite_autoindex_events_2", "events_path"),
     *("events_rare", "events_rare_within", "sqlite_autoindex_stored_values_1", "sqlite_autoindex_settings_1"),
     *("sqlite_autoindex_erased_1", "sqlite_autoindex_waypoints_1", "facts_within", "compactions", "digest_entries"),
     *("facts", "facts_progress", "search_progress", "snapshots", "waypoints", "search_index_config"),
-    *("search_index_data", "search_index_docsize", "search_index_idx"),
+    *("search_index_data", "search_index_docsize", "search_index_idx", "conversations_unchained"),
 )
 """Indexes, and tables of which every row follows from the log."""
 
@@ -105,6 +109,41 @@ async def test_a_lost_map_of_the_pages_tears_nothing_that_is_whole(
     assert (done.left, {each.what for each in done.mended}) == ((), {"file"})
     assert await _is_sound(file)
     assert await reads(file) == sound[1]
+
+
+async def _large(file: Path) -> None:
+    """Write a store with a second page of the map, and with rows of many pages."""
+    words = random.Random(1)
+    async with open_store(file) as store:
+        timeline = await Timeline.open(store, "large")
+        for _ in range(16):
+            await timeline.append(UserPrompt(text=words.randbytes(150_000).hex()))
+
+
+@pytest.mark.parametrize("page", [2, MAPPED_BY_ONE + 3])
+async def test_a_lost_map_of_a_large_file_is_made_anew(tmp_path: Path, page: int) -> None:
+    """SQLite goes by the map to rows of many pages, so that its check of the file comes to no end."""
+    file = tmp_path / "agent.db"
+    await _large(file)
+    whole = file.read_bytes()
+    file.write_bytes(whole[: (page - 1) * PAGE] + bytes(PAGE) + whole[page * PAGE :])
+    async with open_store(file) as store:
+        done = await repair(store, dry_run=False)
+    assert (done.left, {each.what for each in done.mended}) == ((), {"file"})
+    assert await _is_sound(file)
+
+
+async def test_a_lost_map_beside_a_lost_page_of_the_log_rewrites_nothing(tmp_path: Path) -> None:
+    """What only a backup has is named, and the file stays as it was."""
+    file = tmp_path / "agent.db"
+    await _large(file)
+    _lose(file, "stored_values")
+    content = bytearray(file.read_bytes())
+    content[PAGE : 2 * PAGE] = bytes(PAGE)
+    file.write_bytes(content)
+    async with open_store(file) as store:
+        assert (await repair(store, dry_run=False)).left != ()
+    assert file.read_bytes()[2 * PAGE :] == content[2 * PAGE :]
 
 
 async def test_a_lost_page_of_the_log_is_left_and_an_index_beside_it_is_made_anew(
