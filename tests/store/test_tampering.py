@@ -681,14 +681,21 @@ def _let(file: Path, table: str, lifted: tuple[str, str], change: str) -> None:
                 assert connection.execute(of_table, (before, after)).rowcount == 1
 
 
-async def test_a_table_that_was_dropped_is_a_corrupt_store_where_it_is_read(tmp_path: Path, sound: Path) -> None:
-    """The error names it, and the cure."""
+async def test_a_table_that_was_dropped_is_damage_of_each_conversation_that_is_read_from_it(
+    tmp_path: Path, sound: Path
+) -> None:
+    """What is said of each names it, and the cure."""
     file = tmp_path / "agent.db"
     shutil.copy(sound, file)
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("DROP TABLE events")
-    with pytest.raises(StoreCorrupt, match=r"timeline restore.*no such table: events"):
-        await deep(file)
+    report = await deep(file)
+    assert ("schema", "the table events is missing", False) in {
+        (each.what, each.problem, each.derivable) for each in report.differences
+    }
+    for each in report.conversations:
+        assert not each.ok
+        assert re.search(r"timeline restore.*no such table: events", each.problems[0])
 
 
 async def test_a_table_with_another_column_is_found(tmp_path: Path, sound: Path) -> None:
