@@ -166,7 +166,7 @@ class LogReader:
         Raises:
             StoreCorrupt: an event of the window is damaged or missing.
         """
-        found = await self._rows.info_and_snapshot(conversation)
+        found = await _at_least_of_row(self._rows.info_and_snapshot, conversation)
         if found is None:
             raise await self.missing(conversation)
         *row, body, stored = found
@@ -187,7 +187,7 @@ class LogReader:
         async for owner, page in self._pages(self._rows.pages(None), parts, start - 1, info.version, _WINDOW_PAGE):
             events += await all_decoded(owner, page, self.where)
         if len(events) != len(carried) + max(0, info.version - start + 1):
-            again = await self._rows.info_and_snapshot(conversation)
+            again = await _at_least_of_row(self._rows.info_and_snapshot, conversation)
             if again is None or again[-2] != body:
                 return await self.load_window(conversation)  # it moved on, and what it left was scavenged or erased
             raise StoreCorrupt(
@@ -232,10 +232,7 @@ class LogReader:
 
     async def info(self, conversation: str) -> ConversationInfo:
         """Return the facts of one conversation; without its compactions where the events that say them do not read."""
-        try:
-            row = await self._rows.info(conversation)
-        except StoreCorrupt:
-            row = await self._rows.info(conversation, of_row=True)
+        row = await _at_least_of_row(self._rows.info, conversation)
         if row is None:
             raise await self.missing(conversation)
         return decode_info(row, self.where)
@@ -448,6 +445,17 @@ class LogReader:
 def _is_mistyped(row: Row) -> bool:
     """Return whether a row of the chain holds bytes as a text, or a text as one of its three proofs."""
     return any(isinstance(each, bytes) for each in row[:-3]) or any(isinstance(each, str) for each in row[-3:])
+
+
+async def _at_least_of_row(read: Callable[..., Awaitable[Row | None]], conversation: str) -> Row | None:
+    """Return a conversation's row; without its compactions where the events that say them do not read.
+
+    An agent needs its window, and no event before it: what was compacted long ago may be lost.
+    """
+    try:
+        return await read(conversation)
+    except StoreCorrupt:
+        return await read(conversation, of_row=True)
 
 
 async def _up_to_damage(

@@ -61,8 +61,8 @@ class LogRows(Protocol):
         """
         ...
 
-    async def info_and_snapshot(self, conversation: str) -> Row | None:
-        """Return a conversation's row with the body and the checksum of its snapshot, both None without one."""
+    async def info_and_snapshot(self, conversation: str, *, of_row: bool = False) -> Row | None:
+        """Return the same with the body and the checksum of its snapshot, both None without one."""
         ...
 
     async def conversations(self, after: int, most: int, *, of_row: bool = False) -> list[Row]:

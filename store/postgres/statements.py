@@ -293,11 +293,12 @@ CONVERSATION_KEY: Final = f"SELECT key FROM conversations WHERE id_key = $1 AND 
 ERASED: Final = f"SELECT at, reason FROM erased WHERE id_key = $1 AND {OWN}"
 INFO: Final = f"SELECT {_INFO} FROM {_OF_CONVERSATIONS} WHERE id_key = $1 AND {OWN}"
 INFO_OF_ROW: Final = f"SELECT {_INFO_OF_ROW} FROM conversations WHERE id_key = $1 AND {OWN}"
-INFO_AND_SNAPSHOT: Final = (
-    f"SELECT {_INFO}, s.body, s.checksum FROM {_OF_CONVERSATIONS}"
-    " LEFT JOIN LATERAL (SELECT body, checksum FROM snapshots WHERE conversation = conversations.key OFFSET 0) AS s"
+_WITH_SNAPSHOT = (
+    "LEFT JOIN LATERAL (SELECT body, checksum FROM snapshots WHERE conversation = conversations.key OFFSET 0) AS s"
     f" ON true WHERE id_key = $1 AND {OWN}"
 )
+INFO_AND_SNAPSHOT: Final = f"SELECT {_INFO}, s.body, s.checksum FROM {_OF_CONVERSATIONS} {_WITH_SNAPSHOT}"
+INFO_OF_ROW_AND_SNAPSHOT: Final = f"SELECT {_INFO_OF_ROW}, s.body, s.checksum FROM conversations {_WITH_SNAPSHOT}"
 CONVERSATIONS: Final = f"SELECT {_INFO} FROM {_OF_CONVERSATIONS} WHERE {OWN} AND key > $1 ORDER BY key LIMIT $2"
 CONVERSATIONS_OF_ROWS: Final = (
     f"SELECT {_INFO_OF_ROW} FROM conversations WHERE {OWN} AND key > $1 ORDER BY key LIMIT $2"

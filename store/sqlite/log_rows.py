@@ -42,9 +42,10 @@ class SQLiteRows:
         rows = await self._fetch(statement, conversation)
         return rows[0] if rows else None
 
-    async def info_and_snapshot(self, conversation: str) -> Row | None:
+    async def info_and_snapshot(self, conversation: str, *, of_row: bool = False) -> Row | None:
         """Return a conversation's row with the body and the checksum of its snapshot."""
-        rows = await self._fetch(statements.INFO_AND_SNAPSHOT, conversation)
+        statement = statements.INFO_OF_ROW_AND_SNAPSHOT if of_row else statements.INFO_AND_SNAPSHOT
+        rows = await self._fetch(statement, conversation)
         return rows[0] if rows else None
 
     async def conversations(self, after: int, most: int, *, of_row: bool = False) -> list[Row]:

@@ -157,10 +157,11 @@ SET_HEAD: Final = "UPDATE conversations SET head = ? WHERE key = ?"
 
 INFO: Final = f"SELECT {_INFO} FROM conversations WHERE id = ?"
 INFO_OF_ROW: Final = f"SELECT {_INFO_OF_ROW} FROM conversations WHERE id = ?"
-INFO_AND_SNAPSHOT: Final = (
-    f"SELECT {_INFO}, s.body, s.checksum FROM conversations"
-    " LEFT JOIN snapshots AS s ON s.conversation = conversations.key WHERE id = ?"
+_SNAPSHOT_OF = (
+    "s.body, s.checksum FROM conversations LEFT JOIN snapshots AS s ON s.conversation = conversations.key WHERE id = ?"
 )
+INFO_AND_SNAPSHOT: Final = f"SELECT {_INFO}, {_SNAPSHOT_OF}"
+INFO_OF_ROW_AND_SNAPSHOT: Final = f"SELECT {_INFO_OF_ROW}, {_SNAPSHOT_OF}"
 NEAREST_WAYPOINT: Final = (
     f"{WITH_LINEAGE}SELECT near.id, w.version, w.body, w.checksum FROM (SELECT l.key AS key, l.id AS id,"
     " (SELECT max(n.version) FROM waypoints AS n WHERE n.conversation = l.key AND n.version > ?"

@@ -7,21 +7,21 @@ import json
 import shutil
 import sqlite3
 from contextlib import closing
+from random import Random
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from tests.store.tampering import make
-from timeline.audit import redacting
+from timeline import Timeline, open_store
+from timeline.blocks import UserPrompt
 from timeline.cli.exits import Exit
-from timeline.errors import StoreCorrupt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from tests.cli.conftest import Done
-    from timeline.ports import EventStore
 
 EVERY: Final = ["c", "fork", "other", "old"]
 PAGE: Final = 4096
@@ -91,6 +91,21 @@ def test_a_lost_compaction_hides_no_conversation(run: Callable[..., Done], damag
     assert run("repair").code == Exit.NOT_SO
 
 
+def test_an_agent_goes_on_where_a_compaction_of_long_ago_is_lost(run: Callable[..., Done], damaged: Path) -> None:
+    """Its window is behind it."""
+    before = run("render", "other").out
+    _lose_event(damaged, "other", "type = 'compaction.completed'")
+    assert run("render", "other").out == before
+
+    async def go_on() -> None:
+        async with await open_store(damaged) as store:
+            timeline = await Timeline.open(store, "other")
+            await timeline.append(UserPrompt(text="And now?"))
+            assert (await timeline.render()).to_openai_chat()["messages"][-1]["content"] == "And now?"
+
+    asyncio.run(go_on())
+
+
 def test_a_lost_page_of_scavenged_history_ends_no_export(run: Callable[..., Done], damaged: Path) -> None:
     """Where nobody can say whether all is there, the log begins where its row says that it does."""
     _lose_event(damaged, "old", "checksum = ''")
@@ -110,23 +125,23 @@ def test_an_export_lacks_no_more_than_what_was_lost(run: Callable[..., Done], da
     assert _versions(run("export", "other", "--db", f"{damaged}.copy").out) == set(range(1, lost[0]))
 
 
-def test_a_conversation_whose_redactions_do_not_read_is_left_out(
-    run: Callable[..., Done], damaged: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_conversation_whose_redactions_do_not_read_is_left_out(run: Callable[..., Done], damaged: Path) -> None:
     """So is its parent, of which it may have redacted something; all others are exported."""
-    assert damaged
-    read = redacting.Erasures._read
 
-    async def reading(self: redacting.Erasures, store: EventStore, conversation: str) -> None:
-        if conversation == "fork":
-            raise StoreCorrupt("no page")
-        await read(self, store, conversation)
+    async def redact() -> None:
+        async with await open_store(damaged) as store:
+            fork = await Timeline.open(store, "fork")
+            said = await fork.append(
+                *(UserPrompt(text=Random(n).randbytes(3_000).hex()) for n in range(4))
+            )  # they fill pages
+            await fork.redact(said[-1].path, "a secret")
 
-    monkeypatch.setattr(redacting.Erasures, "_read", reading)
+    asyncio.run(redact())
+    _lose_event(damaged, "fork", "type = 'block.redacted'")
     exported = run("export", "--all")
     assert exported.code == Exit.DATABASE
     assert _exported(exported.out) == {"other", "old"}
-    assert "fork is left out, since nobody can say what was redacted in it: no page" in exported.err
+    assert "fork is left out, since nobody can say what was redacted in it" in exported.err
 
 
 def test_a_conversation_whose_row_is_gone_is_told_of(run: Callable[..., Done], damaged: Path) -> None:
