@@ -11,7 +11,10 @@ from timeline.wire.groups import OPENING_LINE
 
 
 def check_anthropic(body: dict[str, Any]) -> None:
-    """Roles alternate from the user on, each call is answered at the head of the next message, ids are unique."""
+    """Roles alternate from the user on, each call is answered at the head of the next message, ids are unique.
+
+    A result that is an error holds text alone.
+    """
     messages = body["messages"]
     if not messages:
         return
@@ -29,6 +32,9 @@ def check_anthropic(body: dict[str, Any]) -> None:
         assert [part.get("tool_use_id") for part in answers] == uses
     results = [p["tool_use_id"] for m in messages for p in m["content"] if p["type"] == "tool_result"]
     assert sorted(results) == sorted(seen)
+    errors = [part for m in messages for part in m["content"] if part["type"] == "tool_result" and part.get("is_error")]
+    held = [inner["type"] for part in errors if isinstance(part["content"], list) for inner in part["content"]]
+    assert {*held} <= {"text"}
     _check_server_tools(messages)
 
 

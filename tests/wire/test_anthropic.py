@@ -272,6 +272,36 @@ def test_a_result_with_pictures_keeps_its_text_and_its_pictures() -> None:
     assert content[0]["content"] == [{"type": "text", "text": "see"}, PICTURE]
 
 
+def test_the_pictures_of_a_failed_call_stand_behind_the_results() -> None:
+    """The API refuses an error that holds anything but text, and with it each later request of the conversation."""
+    failed = result("a", "Timeout.", data=[{"type": "text", "text": "Timeout."}, PICTURE], is_error=True)
+    [_, _, answers] = messages(prompt("go"), call("a"), call("b"), failed, result("b", "", data=[PICTURE]))
+    assert answers["content"] == [
+        {"type": "tool_result", "tool_use_id": "a", "content": "Timeout.", "is_error": True},
+        {"type": "tool_result", "tool_use_id": "b", "content": [PICTURE]},
+        {"type": "text", "text": "[shown by bash, tc:a.result]"},
+        PICTURE,
+    ]
+
+
+def test_a_picture_of_a_failed_call_that_a_program_made_is_a_line() -> None:
+    """The program goes on with results alone: whatever stands behind them ends it."""
+    program: dict[str, Any] = {"type": "server_tool_use", "id": "s", "name": "code_execution", "input": {}}
+    form: dict[str, Any] = {
+        "type": "tool_use",
+        "caller": {"type": "code_execution_20260120", "tool_id": "s"},
+        "container": "k",
+    }
+    [_, _, answers] = messages(
+        prompt("go"),
+        Entry(path="bl:s", type="assistant.part", role="assistant", data=program),
+        call("a", data=form),
+        result("a", "", data=[PICTURE], is_error=True),
+    )
+    line = {"type": "text", "text": "[not shown here: image, text/plain, tc:a.result]"}
+    assert answers["content"] == [{"type": "tool_result", "tool_use_id": "a", "content": [line], "is_error": True}]
+
+
 def test_an_error_without_output_says_so() -> None:
     """The API refuses an error without content, and takes any other empty result."""
     content = messages(call("a"), call("b"), result("a", "", is_error=True), result("b", ""))[2]["content"]

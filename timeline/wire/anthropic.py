@@ -23,7 +23,7 @@ from timeline.wire.server_tools import entries_of_server, id_of, is_call, is_res
 from timeline.wire.writing import PlacedWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from pydantic import JsonValue
 
@@ -33,11 +33,12 @@ if TYPE_CHECKING:
     from timeline.wire.neutral import Entry, NeutralContext
     from timeline.wire.server_tools import Waiting
 
-ENCODER: Final = 5
+ENCODER: Final = 6
 GIVEN: Final = frozenset({"system", "tools", "messages"})
 NO_OUTPUT: Final = "[no output]"
 """Text of a failed call without output: the API refuses an error without content."""
 
+_FILES: Final = frozenset({"image", "document"})
 _OF_WEB: Final = "web_search_result_location"
 _CITED: Final = ("url", "cited_text", "encrypted_index")
 _COMPACTED: Final = ("content", "encrypted_content", "signature", "tool_changes")
@@ -136,13 +137,28 @@ class _Writer(PlacedWriter):
         self.answered_at = self.parts
         for part, number in written:
             self._write("assistant", part, number)
-        uses = [part for part, _ in written if part["type"] == "tool_use"]
-        for call, use in zip(response.calls, uses, strict=True):
+        self._add_results(response.calls, [part for part, _ in written if part["type"] == "tool_use"])
+
+    def _add_results(self, calls: Sequence[Call], uses: Sequence[Part]) -> None:
+        """Write the results of a response's calls, and behind them the files of failed ones: an error is text alone.
+
+        A turn that the server goes on with takes nothing behind its results: there, a line stands for each file.
+        """
+        failed = [call.result for call in calls if call.result and call.result.entry.is_error]
+        shown = [(placed, files) for placed in failed if (files := _files(placed.entry))]
+        if shown and (self.programs() or self.waiting()):
+            shown = []
+        behind = {placed.number for placed, _ in shown}
+        for call, use in zip(calls, uses, strict=True):
             result = call.result
             if result is None:
                 self._write("user", {"type": "tool_result", "tool_use_id": use["id"], "content": INTERRUPTED}, None)
             else:
-                self._write("user", _result_part(result.entry, use["id"]), result.number)
+                part = _result_part(result.entry, use["id"], files_behind=result.number in behind)
+                self._write("user", part, result.number)
+        for (number, entry), files in shown:
+            for part in (text_part(f"[shown by {entry.name or entry.call_id}, {entry.path}]"), *files):
+                self._write("user", part, number)
 
     def _said(self, response: Response) -> Iterator[tuple[int, Part]]:
         own = entries_of_server(response.parts)
@@ -285,8 +301,15 @@ def _is_reasoning(data: Part) -> bool:
     return all(isinstance(data[key], str) for key in needed)
 
 
-def _result_part(entry: Entry, use_id: str) -> Part:
+def _files(entry: Entry) -> list[Part]:
+    return [part for part in _media_parts(entry, "user") if part["type"] in _FILES]
+
+
+def _result_part(entry: Entry, use_id: str, *, files_behind: bool) -> Part:
     media = _media_parts(entry, "result")
+    if entry.is_error:  # "all content must be type text": the API refuses this request, and each later one
+        said = [part for part in media if not (files_behind and part["type"] in _FILES)]
+        media = [part if part["type"] == "text" else text_part(unseen_line(entry, part)) for part in said]
     part: Part = {"type": "tool_result", "tool_use_id": use_id}
     if media:
         part["content"] = [*([text_part(entry.text)] if entry.text.strip() else []), *media]
