@@ -229,6 +229,18 @@ async def test_pictures_together_are_bounded_and_what_has_no_form_is_named() -> 
     assert "[audio: it is not text, so that only the application can look at it]" in answered.text
 
 
+@pytest.mark.parametrize("text", ["", "a view"])
+async def test_a_picture_in_a_form_without_a_type_is_shown_again(text: str) -> None:
+    """Google's parts and Bedrock's say by a key what they are: the answer called them encoded data."""
+    timeline = await opened(MemoryStore())
+    part = {"inlineData": {"mimeType": "image/png", "data": "A" * 3_000}}
+    await timeline.append(prompt(), Attachment(text=text, data=part))
+    answered = await timeline.recall_tool("anthropic").answer(asking("fi:turn_1.attachment"))
+    assert answered.data == [picture_of(3_000)]
+    assert "[image: comes with offset 0, inside this result]" in answered.text
+    assert "encoded data" not in answered.text
+
+
 async def test_only_the_first_piece_brings_the_pictures() -> None:
     """Whoever goes on reading has seen them."""
     timeline = await opened(MemoryStore())

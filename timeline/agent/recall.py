@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, ge
 
 from timeline.agent.recall_outline import MOST_PIECES, SCANNED, outline, unescaped
 from timeline.blocks import RangeSummary, Reasoning, ToolCall, ToolResult
+from timeline.content.parts import typed
 from timeline.errors import BlockNotFound, HistoryUnavailable, InvalidArgument
 from timeline.events.addresses import parse_address
 from timeline.facts.full_record import RECORD_KEY
@@ -83,7 +84,10 @@ _FRAME_TOKENS: Final = 80
 _LONGEST_TOKEN: Final = 16
 """Characters of a token, but for runs of blanks or of one sign: so much is counted of what does not fit."""
 _MEDIA: Final = frozenset(
-    {"image", "image_url", "input_image", "document", "input_file", "file", "audio", "input_audio"}
+    {
+        *("image", "image_url", "input_image", "document", "input_file", "file", "audio", "input_audio", "video"),
+        *("inlineData", "fileData"),
+    }
 )
 """Types of content parts that hold no text."""
 _MOST_MEDIA: Final = 5_000_000
@@ -189,6 +193,7 @@ class RecallTool:
         if isinstance(found, Recalled):
             return ToolResult(call_id=call.call_id, name=call.name, text=found.text)
         address, block, asked = found
+        block = block.model_copy(update={"data": typed(block.data)})
         shown, note = self._media(block)
         recalled = await self._recalled(address, block, asked, note)
         data = shown if shown and asked.offset == 0 else None
@@ -398,7 +403,7 @@ def content_of(block: Block, note: PartText) -> str:
         covered = {key: block.meta[key] for key in ("covered_turn_ids", "compaction_digest") if key in block.meta}
         parts.append(f"{_EXACT}\n{json.dumps(covered, ensure_ascii=False, indent=1)}")
     elif block.data is not None and not isinstance(block, Reasoning | RangeSummary):
-        data: Any = content_parts(block.data) if block.text else block.data
+        data: Any = content_parts(block.data) if block.text else typed(block.data)
         parts.append(compact_json(_readable(data, note)) if data else "")
     if cut := block.meta.get(CUT_CALLS):
         parts.append(f"[cut off in the middle of these calls, which were never run: {compact_json(cut)}]")

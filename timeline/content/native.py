@@ -198,7 +198,7 @@ def compared_data(block: Block) -> JsonValue:
 
 def standard_base64(text: str) -> str:
     """Return base64 in its standard alphabet; a text in the one for URLs is the same data."""
-    return text.translate(_STANDARD)
+    return text.translate(_STANDARD) if "-" in text or "_" in text else text
 
 
 def _in_standard_base64(data: JsonValue) -> JsonValue:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from timeline.wire.media import Part
     from timeline.wire.neutral import Entry, NeutralContext
 
-ENCODER: Final = 4
+ENCODER: Final = 5
 GIVEN: Final = frozenset({"instructions", "system", "messages"})
 
 

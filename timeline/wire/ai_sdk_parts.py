@@ -6,7 +6,6 @@ A provider's own options (signatures, encrypted reasoning) are in ``providerOpti
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.blocks import Attachment, Reasoning, ToolResult
@@ -18,6 +17,7 @@ from timeline.wire.groups import said_to_model
 from timeline.wire.media import (
     attachment_block,
     content_parts,
+    of_data_url,
     picture_source,
     shown_parts,
     text_part,
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 DENIED: Final = "Tool call execution denied."
 """The SDK's text to the model for a call that a user denied without a reason."""
 
-_DATA_URL: Final = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,(.+)", re.DOTALL)
 _ERRORS: Final = frozenset({"error-text", "error-json", "execution-denied"})
 _OUTPUTS: Final = frozenset({"text", "json", "content"}) | _ERRORS
 
@@ -92,9 +91,8 @@ def _own_file(part: Part) -> File | None:
         data = data.get("data") or data.get("url")
     if not isinstance(data, str) or not data:
         return None
-    matched = _DATA_URL.fullmatch(data)
-    if matched:
-        return File(matched[1], matched[2], is_url=False, name=text_of(part, "filename"))
+    if (source := of_data_url(data)) is not None:
+        return File(source["media_type"], source["data"], is_url=False, name=text_of(part, "filename"))
     return File(part["mediaType"], data, is_url="://" in data[:40], name=text_of(part, "filename"))
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from timeline.wire.media import Part
     from timeline.wire.neutral import NeutralContext
 
-ENCODER: Final = 3
+ENCODER: Final = 4
 GIVEN: Final = frozenset({"instructions", "system", "messages"})
 UNFINISHED: Final = frozenset({"streaming", "input-streaming"})
 """The states of parts that were unfinished when the message was saved."""

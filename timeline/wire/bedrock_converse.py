@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from timeline.wire.media import Part
     from timeline.wire.neutral import Entry, NeutralContext
 
-ENCODER: Final = 1
+ENCODER: Final = 2
 GIVEN: Final = frozenset({"system", "messages"})
 _NOT_OFFERED: Final = "An earlier tool of this conversation. It cannot be called any more."
 """The description of a tool that was called, where a request offers none: the API wants a declaration all the same."""

@@ -11,12 +11,12 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import Attachment, ToolResult
-from timeline.content.native import JSON_TEXT, is_json_text
+from timeline.content.native import JSON_TEXT, is_json_text, standard_base64
 from timeline.frozen import compact_json, sha256_hex
 from timeline.wire.foreign import arguments_of, object_of, text_of
 from timeline.wire.gemini_tools import is_base64
 from timeline.wire.groups import OPENING_LINE
-from timeline.wire.media import anthropic_media, shown_parts, text_part, translated, unseen_line
+from timeline.wire.media import anthropic_media, shown_parts, text_part, translated, unbroken, unseen_line
 from timeline.wire.providers import BEDROCK
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _block_of(part: Part, place: str, origin: str) -> Part | None:
     part = translated(part)
     made = anthropic_media(part, BEDROCK, place)
     source = object_of(made, "source")
-    data, mime = text_of(source, "data"), text_of(source, "media_type")
+    data, mime = standard_base64(unbroken(text_of(source, "data"))), text_of(source, "media_type")
     if source.get("type") != "base64" or not data or not is_base64(data):
         return None
     if part["type"] != "document":

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from timeline.wire.neutral import Entry, NeutralContext
 
 
-ENCODER: Final = 5
+ENCODER: Final = 6
 GIVEN: Final = frozenset({"contents", "system_instruction", "systemInstruction", "tools"})
 FAILED: Final = frozenset({"error", "cancelled"})
 """The client's status for a call whose result is an error."""

@@ -19,6 +19,7 @@ from timeline.content.native import (
     SHELL_OUTPUT,
     google_kind,
 )
+from timeline.content.parts import GOOGLE_KEYS, GOOGLE_PARTS, typed
 from timeline.wire.foreign import text_of
 
 if TYPE_CHECKING:
@@ -27,7 +28,11 @@ if TYPE_CHECKING:
     from timeline.wire.neutral import Entry
     from timeline.wire.providers import ProviderFacts
 
-_DATA_URL: Final = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,(.+)", re.DOTALL)
+_DATA_URL: Final = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[\w.+-]+=[^;,]*)*;base64,(.+)", re.DOTALL | re.IGNORECASE)
+_SAME_TYPES: Final = {"image/jpg": "image/jpeg"}
+"""Content types that no provider takes, though servers and programs write them, each with the registered one."""
+_READ_BY_ANTHROPIC: Final = {"base64": "application/pdf", "text": "text/plain"}
+"""The one content type of a document that the Messages API takes, by the type of its source."""
 _SOURCE_KEYS: Final[dict[str, tuple[str, ...]]] = {
     "base64": ("media_type", "data"),
     "text": ("media_type", "data"),
@@ -60,12 +65,12 @@ _UNSAID: Final = frozenset(
 )
 """Parts that say nothing of their own: a block's text has their words, or a result behind them, or an answer."""
 _ATTACHMENT: Final[str] = Attachment.model_fields["type"].default
-_GEMINI_PARTS: Final = {"inlineData": "inline_data", "fileData": "file_data"}
-_GEMINI_KEYS: Final[dict[str, dict[str, str]]] = {
-    "inlineData": {"mimeType": "mime_type", "data": "data", "displayName": "display_name"},
-    "fileData": {"fileUri": "file_uri", "mimeType": "mime_type", "displayName": "display_name"},
+_PDF: Final = "application/pdf"
+_CONVERSE_TYPES: Final = {
+    ("document", "pdf"): _PDF,
+    **{("image", kind): f"image/{kind}" for kind in ("png", "jpeg", "gif", "webp")},
 }
-"""The keys of Google's media parts, as on the wire and as its SDK takes them; the first two are required."""
+"""The content type of a file of Bedrock's, by its kind and format, where other providers take it."""
 _SUFFIXES: Final = {
     "png": "image/png",
     "jpg": "image/jpeg",
@@ -81,35 +86,22 @@ Part = dict[str, Any]
 
 def content_parts(data: JsonValue) -> list[Part]:
     """Return the content parts in a block's data without those that say nothing of their own."""
-    parts = data if isinstance(data, list) else [data]
-    return [p for p in parts if isinstance(p, dict) and isinstance(p.get("type"), str) and p["type"] not in _UNSAID]
+    parts = typed(data)
+    listed = parts if isinstance(parts, list) else [parts]
+    return [p for p in listed if isinstance(p, dict) and isinstance(p.get("type"), str) and p["type"] not in _UNSAID]
 
 
 def shown_parts(entry: Entry) -> list[Part]:
     """Return the content parts that an entry shows to the model, which are sent or have a line.
 
-    An attachment says nothing but its data. Where that has no part in it, parts of Google's that lack a type get one,
-    and any other value has a part that no wire has a form for: so the model knows of it.
+    An attachment says nothing but its data. Where that has no part in it, any value has a part that no wire has a form
+    for: so the model knows of it.
     """
     parts = content_parts(entry.data)
     if parts or entry.data is None or entry.type != _ATTACHMENT or entry.text.strip():
         return parts
     values = entry.data if isinstance(entry.data, list) else [entry.data]
-    return [_typed(value) for value in values] or [{"type": _ATTACHMENT}]
-
-
-def _typed(value: JsonValue) -> Part:
-    for camel, snake in _GEMINI_PARTS.items():
-        own = value.get(camel, value.get(snake)) if isinstance(value, dict) else None
-        if not isinstance(own, dict):
-            continue
-        content: Part = {key: own.get(key, own.get(name)) for key, name in _GEMINI_KEYS[camel].items()}
-        mime, data = content["mimeType"], content.get("data")
-        kind = "document" if mime == "application/pdf" else "image" if str(mime).startswith("image/") else ""
-        if kind and isinstance(data, str) and data:
-            return {"type": kind, "source": {"type": "base64", "media_type": mime, "data": data}}
-        return {"type": camel, camel: content}
-    return {"type": _ATTACHMENT}
+    return [{"type": _ATTACHMENT} for _ in values] or [{"type": _ATTACHMENT}]
 
 
 def text_part(text: str) -> Part:
@@ -161,19 +153,43 @@ def _titled(part: Part, content: JsonValue) -> str:
 
 
 def translated(part: Part) -> Part:
-    """Return a picture or PDF document of OpenAI's in the form that the other wires read, any other part as it is.
+    """Return a picture or PDF document of OpenAI's or Bedrock's in the form that the other wires read.
 
-    The Responses API has its own names; a file is a document where its data says that it is a PDF.
+    The Responses API has its own names; a file is a document where its data says that it is a PDF. The content type
+    gets the name that the providers take. Any other part is returned as it is.
     """
+    if isinstance(source := part.get("source"), dict):
+        return {**part, "source": _standard(source, part)}
     if part["type"] == "input_image" and (url := _url_of(part)):
         detail = {"detail": part["detail"]} if isinstance(part.get("detail"), str) else {}
         return {"type": "image_url", "image_url": {"url": url, **detail}}
     file = part.get("file") if part["type"] == "file" else part if part["type"] == "input_file" else None
-    matched = _DATA_URL.fullmatch(text_of(file, "file_data")) if isinstance(file, dict) else None
-    if not isinstance(file, dict) or matched is None or matched[1] != "application/pdf":
+    source = of_data_url(text_of(file, "file_data")) if isinstance(file, dict) else None
+    if not isinstance(file, dict) or source is None or source["media_type"] != _PDF:
         return part
     titled = {"title": file["filename"]} if text_of(file, "filename") else {}
-    return {"type": "document", "source": {"type": "base64", "media_type": matched[1], "data": matched[2]}, **titled}
+    return {"type": "document", "source": source, **titled}
+
+
+def of_data_url(url: str) -> Part | None:
+    """Return the file in a ``data:`` address as a source of the Messages API; None for any other address."""
+    matched = _DATA_URL.fullmatch(url)
+    return {"type": "base64", "media_type": _standard_type(matched[1]), "data": matched[2]} if matched else None
+
+
+def _standard_type(mime: str) -> str:
+    return _SAME_TYPES.get(mime.lower(), mime.lower())
+
+
+def _standard(source: Part, part: Part) -> Part:
+    """Return a source of the Messages API: its content type as providers name it, or the file of another form."""
+    if source.get("type") == "url" and (held_in_url := of_data_url(text_of(source, "url"))):
+        return held_in_url
+    if source.get("type") == "base64" and isinstance(mime := source.get("media_type"), str):
+        return {**source, "media_type": _standard_type(mime)}
+    mime = _CONVERSE_TYPES.get((part["type"], text_of(part, "format")), "")
+    held = text_of(source, "bytes")
+    return {"type": "base64", "media_type": mime, "data": held} if mime and held and "type" not in source else source
 
 
 def anthropic_media(part: Part, facts: ProviderFacts, place: str = "user") -> Part | None:
@@ -196,6 +212,8 @@ def anthropic_media(part: Part, facts: ProviderFacts, place: str = "user") -> Pa
         return None
     if part["type"] == "image" and source["type"] == "base64" and source["media_type"] not in facts.picture_types:
         return None
+    if part["type"] == "document" and _READ_BY_ANTHROPIC.get(source["type"], mime := source.get("media_type")) != mime:
+        return None
     cited = part.get("citations") if part["type"] == "document" else None
     citations = {"citations": cited} if isinstance(cited, dict) else {}
     return {"type": part["type"], "source": source, **_optional_texts(part, ("title", "context")), **citations}
@@ -212,7 +230,7 @@ def _anthropic_own(part: Part) -> Part | None:
 
 def openai_media(part: Part, facts: ProviderFacts) -> Part | None:
     """Return a content part in the form of Chat Completions; None if it has none."""
-    part = translated(part) if part["type"] == "input_image" else part
+    part = translated(part) if part["type"] in {"input_image", "image"} else part
     if part["type"] == "input_file" and not text_of(part, "file_url"):
         part = {"type": "file", "file": {key: part[key] for key in _CHAT_FILE if text_of(part, key)}}
     if part["type"] == "image_url":
@@ -260,12 +278,12 @@ def gemini_media(part: Part, facts: ProviderFacts) -> Part | None:
     """
     own = part.get(part["type"]) if part["type"] in {"inlineData", "fileData"} else None
     if isinstance(own, dict):
-        keys = _GEMINI_KEYS[part["type"]]
+        keys = GOOGLE_KEYS[part["type"]]
         own_fields = {
             snake: own[camel] for camel, snake in keys.items() if isinstance(own.get(camel), str) and own[camel]
         }
         needed = list(keys.values())[:2]
-        return {_GEMINI_PARTS[part["type"]]: own_fields} if all(key in own_fields for key in needed) else None
+        return {GOOGLE_PARTS[part["type"]]: own_fields} if all(key in own_fields for key in needed) else None
     if part["type"] == "input_audio":
         audio = openai_media(part, facts)
         inner = audio["input_audio"] if audio else None
@@ -291,16 +309,20 @@ def picture_source(part: Part) -> Part | None:
 
 
 def _inline(mime: str, data: str) -> Part:
-    return {"inline_data": {"mime_type": mime, "data": data}}
+    return {"inline_data": {"mime_type": mime, "data": unbroken(data)}}
+
+
+def unbroken(base64: str) -> str:
+    """Return base64 without the line ends that programs for mail write into it, and that some providers refuse."""
+    return "".join(base64.split())
 
 
 def _url_source(part: Part) -> Part | None:
     """Return an OpenAI picture's address as a source of the Messages API."""
     url = _url_of(part)
-    matched = _DATA_URL.fullmatch(url) if url else None
-    if matched:
-        return {"type": "base64", "media_type": matched.group(1), "data": matched.group(2)}
-    return {"type": "url", "url": url} if url and not url.startswith("data:") else None
+    if url and (source := of_data_url(url)):
+        return source
+    return {"type": "url", "url": url} if url and url[:5].lower() != "data:" else None
 
 
 def attachment_block(part: Part, author: str = "user") -> Attachment:

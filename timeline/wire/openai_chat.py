@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from timeline.wire.media import Part
     from timeline.wire.neutral import Entry, NeutralContext
 
-ENCODER: Final = 6
+ENCODER: Final = 7
 GIVEN: Final = frozenset({"messages", "tools"})
 Message = dict[str, Any]
 

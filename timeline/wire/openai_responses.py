@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ENCODER", "GIVEN", "STEPWISE", "MessageDecoder", "decode", "encode", "items"]
 
-ENCODER: Final = 7
+ENCODER: Final = 8
 _THOUGHT: Final = "assistant.reasoning"
 _IN_FORMS: Final = frozenset({NATIVE, "react.tool.call"})
 """Types of blocks whose data may be the form of an item with an id."""
