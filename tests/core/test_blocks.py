@@ -24,7 +24,7 @@ from timeline.blocks import (
     newer_block,
     parse_block,
 )
-from timeline.content.media_tokens import IMAGE_TOKENS, image_count, media_tokens, media_within
+from timeline.content.media_tokens import IMAGE_TOKENS, image_count, media_characters, media_tokens, media_within
 from timeline.errors import InvalidBlock, TimelineError
 from timeline.store.memory import MemoryStore
 
@@ -266,12 +266,24 @@ def test_a_file_costs_the_same_in_the_form_of_every_provider(part: dict[str, Jso
         {"type": "input_file", "file_url": "https://example.org/a.pdf"},
         {"type": "fileData", "fileData": {"fileUri": "gs://a/b.mp4", "mimeType": "video/mp4"}},
         {"inlineData": {"mimeType": "image/png", "data": _FILE}},
+        {"image": {"format": "png", "source": {"bytes": _FILE}}},
+        {"type": "file", "mediaType": "image/png", "data": _FILE},
     ],
-    ids=["id", "address", "Google's address", "picture"],
+    ids=["id", "address", "Google's address", "picture", "Bedrock's picture", "the AI SDK's picture"],
 )
 def test_a_file_elsewhere_costs_as_much_as_a_picture(part: dict[str, JsonValue]) -> None:
     """Nothing is known of its size, and a picture's size is not that of its file."""
     assert media_tokens(Attachment(data=part)) == IMAGE_TOKENS
+
+
+def test_a_picture_inside_a_document_costs_what_a_picture_costs() -> None:
+    """Its base64 was counted as text: a screenshot was more than the window."""
+    picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": _FILE}}
+    content = [{"type": "text", "text": "page"}, picture]
+    block = Attachment(data={"type": "document", "source": {"type": "content", "content": content}})
+    assert IMAGE_TOKENS < media_tokens(block) < IMAGE_TOKENS + 20
+    assert image_count(block) == 1
+    assert media_characters(block) > len(_FILE)
 
 
 def test_a_part_whose_type_is_no_text_is_no_picture() -> None:

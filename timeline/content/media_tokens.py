@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import Attachment, Reasoning, ToolResult, UserPrompt
 from timeline.content.native import DRAWN, FOUND_TOOLS, GOOGLE_FILES, SHELL_OUTPUT, google_kind, server_part
+from timeline.content.parts import typed
 from timeline.frozen import canonical_json
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _IMAGE_PARTS: Final = frozenset({"image", "image_url", "input_image"})
 
 def image_count(block: Block) -> int:
     """Count the pictures that a block carries in its content parts."""
-    return sum(_kind_of(part) in _IMAGE_PARTS for part in _parts(block))
+    return sum(map(_is_picture, _parts(block)))
 
 
 def with_media(block: Block, counted: int) -> int:
@@ -56,7 +57,7 @@ def media_tokens(block: Block) -> int:
         return 0
     tokens = 0
     for part in _parts(block):
-        if _kind_of(part) in {*_IMAGE_PARTS, DRAWN} or _inline_type(part).startswith("image/"):
+        if _kind_of(part) == DRAWN or _is_picture(part):
             tokens += IMAGE_TOKENS
         elif _kind_of(part) == FOUND_TOOLS:
             tokens += max(0, len(canonical_json(part)) - len(block.text)) // 4
@@ -91,7 +92,7 @@ def media_within(block: Block, tokens: int) -> int:
 
 
 def _holds_file(part: dict[str, Any]) -> bool:
-    if _kind_of(part) in _IMAGE_PARTS or _inline_type(part):
+    if _is_picture(part) or _inline_type(part):
         return True
     return _text_characters(part) is None and _file_characters(part) is not None
 
@@ -100,6 +101,12 @@ def _kind_of(part: dict[str, Any]) -> str:
     """Return a part's type; an empty text where it has none, as a part of foreign data may."""
     kind = part.get("type")
     return kind if isinstance(kind, str) else ""
+
+
+def _is_picture(part: dict[str, Any]) -> bool:
+    """Return whether a part is a picture; the AI SDK's file names its content type beside its own."""
+    own = part.get("mediaType") if _kind_of(part) == "file" else ""
+    return _kind_of(part) in _IMAGE_PARTS or any(str(mime).startswith("image/") for mime in (own, _inline_type(part)))
 
 
 def _inline_type(part: dict[str, Any]) -> str:
@@ -159,5 +166,18 @@ def _opaque_within(value: JsonValue) -> int:
 
 
 def _parts(block: Block) -> list[dict[str, Any]]:
-    parts = block.data if isinstance(block.data, list) else [block.data]
-    return [part for part in parts if isinstance(part, dict)]
+    """Return a block's parts; the pictures in a document of Anthropic's stand behind it, which is text without them."""
+    data = typed(block.data)
+    parts = [part for part in (data if isinstance(data, list) else [data]) if isinstance(part, dict)]
+    return [inner for part in parts for inner in _apart(part)]
+
+
+def _apart(part: dict[str, Any]) -> list[dict[str, Any]]:
+    source = part.get("source")
+    content = source.get("content") if isinstance(source, dict) and source.get("type") == "content" else None
+    inner = [each for each in content if isinstance(each, dict)] if isinstance(content, list) else []
+    pictures = [each for each in inner if _is_picture(each)]
+    if not pictures:
+        return [part]
+    texts = [each for each in inner if not _is_picture(each)]
+    return [{**part, "source": {"type": "content", "content": texts}}, *pictures]
