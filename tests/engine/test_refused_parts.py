@@ -90,6 +90,37 @@ def asking(refuse: Callable[[dict[str, Any]], Exception | None], sent: list[dict
             MediaRefused(False, "anthropic", 3, 1),
         ),
         (of_anthropic("Could not process image"), MediaRefused(crowd=False)),
+        (
+            of_anthropic(
+                "messages.83.content.0.tool_result.content.1.image.source.base64: The image was specified using the "
+                "image/jpeg media type, but the image appears to be a image/png image"
+            ),
+            MediaRefused(False, "anthropic", 83, 0),
+        ),
+        (
+            of_anthropic(
+                "messages.18.content.1.image.source.base64.data: Image does not match the provided media type image/png"
+            ),
+            MediaRefused(False, "anthropic", 18, 1),
+        ),
+        (
+            of_anthropic("messages.4.content.1.pdf.source.base64.data: The PDF specified is password protected."),
+            MediaRefused(False, "anthropic", 4, 1),
+        ),
+        (
+            of_anthropic("messages.0.content.0.pdf.source.base64.data: The PDF specified was not valid."),
+            MediaRefused(False, "anthropic", 0, 0),
+        ),
+        (of_anthropic("messages.0.content.0.pdf.source.base64: PDF cannot be empty"), MediaRefused(False, "anthropic")),
+        (
+            RuntimeError(
+                "An error occurred (ValidationException) when calling the Converse operation: The model returned the "
+                "following errors: The provided image does not match the specified image format."
+            ),
+            MediaRefused(crowd=False),
+        ),
+        (RuntimeError("400 INVALID_ARGUMENT. Unsupported MIME type: image/svg+xml"), MediaRefused(crowd=False)),
+        (RuntimeError("400 INVALID_ARGUMENT. The document has no pages."), MediaRefused(crowd=False)),
         (of_anthropic("Too many images and documents: 104 + 0 > 100"), MediaRefused(crowd=True)),
         (of_anthropic("A maximum of 100 PDF pages may be provided."), MediaRefused(crowd=True)),
         (of_openai("The limit of 20 images for a request is exceeded: 24"), MediaRefused(crowd=True)),

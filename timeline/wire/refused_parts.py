@@ -32,7 +32,11 @@ _SINGLE: Final = (
     r"image dimensions exceed"  # Anthropic
     r"|image exceeds [\d.]+ ?[km]b"  # Anthropic
     r"|could not process (the )?(image|pdf|document)"  # Anthropic
+    r"|image (does not match|was specified using) the .{0,40}media type"  # Anthropic: a JPEG that says it is a PNG
+    r"|pdf specified (is password protected|was not valid)|pdf cannot be empty"  # Anthropic
+    r"|image does not match the specified image format"  # Bedrock
     r"|unable to process input (image|document)|provided image is not valid"  # Gemini
+    r"|unsupported mime ?type|document has no pages"  # Gemini
     r"|unsupported image|invalid image|valid image|failed to (download|process|decode) (the )?image"  # OpenAI
     r"|image[ _](parse|too)[ _]"  # OpenAI's codes
 )
