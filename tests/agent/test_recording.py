@@ -538,6 +538,16 @@ def test_a_result_that_an_earlier_release_kept_as_text_is_known_as_the_object_it
         assert content_key(before) == content_key(after)
 
 
+async def test_a_list_with_an_answer_that_has_pictures_beside_it_is_taken() -> None:
+    """OpenRouter's replies are handed back so by the programs that keep their own list; the list was refused."""
+    drawn = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
+    timeline = await opened(MemoryStore())
+    await timeline.append_messages(
+        [{"role": "user", "content": "Draw."}, {"role": "assistant", "content": "Here.", "images": [drawn]}]
+    )
+    assert [item.block.data for item in timeline.window.items] == [None, None, drawn]
+
+
 @pytest.mark.parametrize(
     ("wire", "message", "field"),
     [

@@ -63,6 +63,7 @@ PICTURES: Final[dict[str, Any]] = {
     "Google's SDK's": {"inline_data": {"mime_type": "image/png", "data": "aGk="}},
     "Bedrock's": {"image": {"format": "png", "source": {"bytes": "aGk="}}},
     "Bedrock's with a type": {"type": "image", "format": "png", "source": {"bytes": "aGk="}},
+    "an MCP tool's": {"type": "image", "data": "aGk=", "mimeType": "image/png"},
     "type in capitals": picture("image/PNG"),
     "jpg": picture("image/jpg"),
     "address with parameters": {"type": "image_url", "image_url": {"url": "data:image/png;charset=utf-8;base64,aGk="}},

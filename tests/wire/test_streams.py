@@ -289,3 +289,33 @@ def test_chunks_that_mistrals_sdk_puts_into_events_are_read() -> None:
     response = reader.response(unnamed="r")
     assert response is not None
     assert [block.text for block in response.blocks] == ["I look."]
+
+
+DRAWN: dict[str, Any] = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}, "index": 0}
+
+
+@pytest.mark.parametrize("repeated", [False, True])
+def test_what_a_model_drew_beside_its_answer_is_kept_streamed_or_not(*, repeated: bool) -> None:
+    """OpenRouter and LiteLLM have pictures in a field of their own; the reply was recorded without them."""
+    head = {"id": "gen-1", "object": "chat.completion.chunk", "model": "m"}
+    deltas = [
+        {"role": "assistant", "content": "Here."},
+        {"images": [DRAWN]},
+        *([{"images": [DRAWN]}] if repeated else []),
+    ]
+    chunks: list[dict[str, Any]] = [
+        *({**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas),
+        {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+    ]
+    message = {"role": "assistant", "content": "Here.", "images": [DRAWN]}
+    whole = {
+        **head,
+        "object": "chat.completion",
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+    }
+    response = read_response(whole, unnamed="own")
+    assert [(block.type, block.text, block.data) for block in response.blocks] == [
+        ("assistant.completion", "Here.", None),
+        ("assistant.part", "", DRAWN),
+    ]
+    assert read(chunks) == response

@@ -206,7 +206,9 @@ def _check_content(message: dict[str, Any], wire: str, number: int) -> None:
         _check_types(listed, wire, f"messages[{number}].{key}")
     if wire == "bedrock_converse" and not all(isinstance(part, str) or is_content_block(part) for part in listed):
         raise InvalidBlock(f"messages[{number}].{key}", "has a part that is no content block of Bedrock's Converse API")
-    if isinstance(images := message.get("images"), list) and not all(isinstance(each, str) for each in images):
+    is_answer = message.get("role") == "assistant"  # OpenRouter puts what a model drew beside its answer, as parts
+    pictures = str | dict if is_answer else str
+    if isinstance(images := message.get("images"), list) and not all(isinstance(each, pictures) for each in images):
         problem = "are base64 texts where they are beside the content, as Ollama has them; others are parts of it"
         raise InvalidBlock(f"messages[{number}].images", problem)
 

@@ -153,13 +153,15 @@ def _titled(part: Part, content: JsonValue) -> str:
 
 
 def translated(part: Part) -> Part:
-    """Return a picture or PDF document of OpenAI's or Bedrock's in the form that the other wires read.
+    """Return a picture or PDF document of OpenAI's or Bedrock's, or of an MCP tool, in the form that other wires read.
 
     The Responses API has its own names; a file is a document where its data says that it is a PDF. The content type
     gets the name that the providers take. Any other part is returned as it is.
     """
     if isinstance(source := part.get("source"), dict):
         return {**part, "source": _standard(source, part)}
+    if part["type"] == "image" and (mime := text_of(part, "mimeType")) and (data := text_of(part, "data")):  # of MCP
+        return {"type": "image", "source": {"type": "base64", "media_type": _standard_type(mime), "data": data}}
     if part["type"] == "input_image" and (url := _url_of(part)):
         detail = {"detail": part["detail"]} if isinstance(part.get("detail"), str) else {}
         return {"type": "image_url", "image_url": {"url": url, **detail}}

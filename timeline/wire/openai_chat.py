@@ -221,7 +221,7 @@ class MessageDecoder:
         response = id_ or f"response_{self._number}"
         calls = id_ or f"call_{self._number}"
         blocks = thought_blocks(message, response)
-        for part in (*parts_of(message.get("content")), *parts_of(message.get("refusal"))):
+        for part in (*parts_of(message.get("content")), *parts_of(message.get("refusal")), *_drawn(message)):
             if is_thought(part):
                 blocks.append(chunk_block(part, message, response))
             elif text := _text_of(part):
@@ -280,6 +280,12 @@ def _with_meta(block: Block, message: Part, names: Iterable[str]) -> Block:
     """Return a block that keeps fields of its message which are not sent again."""
     kept = {name: value for name in names if (value := message.get(name))}
     return block.model_copy(update={"meta": {**block.meta, **kept}}) if kept else block
+
+
+def _drawn(message: Message) -> list[Part]:
+    """Return the pictures that a model drew: OpenRouter and LiteLLM put them beside the content, as parts of it."""
+    images = message.get("images")
+    return [picture for picture in images if isinstance(picture, dict)] if isinstance(images, list) else []
 
 
 def parts_of(content: Any) -> list[Part]:

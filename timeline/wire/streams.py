@@ -224,6 +224,7 @@ class _Chat:
         self._details: defaultdict[str, Details] = defaultdict(Details)
         self._signed: dict[str, Any] = {}
         self._content = Chunks()
+        self._images: dict[Any, Part] = {}
         self._pieces = _Pieces()
 
     def take(self, event: Any) -> None:
@@ -250,6 +251,7 @@ class _Chat:
                 self._details[key].take(given)
             elif isinstance(given, dict):
                 self._signed[key] = given
+        self._take_images(plain(_field(delta, "images")))
         calls = _field(delta, "tool_calls")
         for call in calls if isinstance(calls, list) else ():
             function = _field(call, "function") or _field(call, "custom")
@@ -260,6 +262,12 @@ class _Chat:
                     self._calls[place][key] = signed
         if (legacy := _field(delta, "function_call")) is not None:
             self._take_call("function_call", None, legacy)
+
+    def _take_images(self, images: Any) -> None:
+        """Keep pictures that a model drew: each comes whole, and a server may repeat it."""
+        for image in images if isinstance(images, list) else ():
+            if isinstance(image, dict):
+                self._images[image.get("index", len(self._images))] = image
 
     def _place_of(self, index: Any, id_: Any, function: Any) -> Any:
         """Return the place of the call that a piece belongs to.
@@ -296,6 +304,7 @@ class _Chat:
         texts |= {key: self._pieces.text(key) for key in ("refusal", *THOUGHTS)}
         message: dict[str, Any] = {key: text for key, text in texts.items() if text}
         message |= {**self._signed, **{key: details.whole() for key, details in self._details.items()}}
+        message |= {"images": [*self._images.values()]} if self._images else {}
         cut: list[Part] = []
         for number, (place, call) in enumerate(self._calls.items(), start=1):
             arguments = self._pieces.text("call", place)
