@@ -58,10 +58,10 @@ def test_what_is_read_of_the_log_is_what_the_fold_keeps(choices: list[tuple[str,
 
 def test_previews_of_an_undone_compaction_are_no_decision() -> None:
     """The fold passes over them with the compaction that they came with."""
-    spill = BlocksHidden(reason="spill", blocks=(Replacement(version=5, text="[preview]", tokens=1),))
+    preview = BlocksHidden(reason="spill", blocks=(Replacement(version=5, text="[preview]", tokens=1),))
     undone = CompactionReverted(versions=(7,))
-    assert set(changes_in([(8, spill)])) == {5}
-    assert changes_in([(8, spill), (9, undone)]) == {}
+    assert set(changes_in([(8, preview)])) == {5}
+    assert changes_in([(8, preview), (9, undone)]) == {}
 
 
 async def in_two_branches(store: MemoryStore) -> None:

@@ -25,14 +25,14 @@ DECIDING: Final = ("blocks.hidden", "blocks.revealed", "block.redacted", "compac
 """Types of the events that `changes_in` reads."""
 
 
-class Change(NamedTuple):
+class FormChange(NamedTuple):
     """A decision about a block: its version, and the form in which the block is shown from it on."""
 
     version: int
     form: Form
 
 
-Changes: TypeAlias = tuple[Change, ...]
+Changes: TypeAlias = tuple[FormChange, ...]
 """Decisions about one block, oldest first."""
 
 
@@ -55,7 +55,7 @@ def changes_in(decisions: Iterable[tuple[int, Payload]]) -> dict[int, Changes]:
             before = found.get(version, ())
             is_out = form == "erased" and bool(before) and before[-1].form == "omitted"
             after: Form = "omitted" if is_out else "erased" if version in erased else form
-            found[version] = (*before, Change(at, after))
+            found[version] = (*before, FormChange(at, after))
     return found
 
 

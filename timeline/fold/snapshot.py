@@ -21,7 +21,7 @@ from timeline.events import (
     appended_block,
 )
 from timeline.events.other_payloads import StageApproved
-from timeline.fold.changes import Change
+from timeline.fold.changes import FormChange
 from timeline.fold.fold import Fold, count_of_unknown
 from timeline.fold.reported import Reported
 from timeline.fold.stages import Stage
@@ -179,7 +179,7 @@ def _changes(snapshot: Snapshot, read: Mapping[int, Changes] | None) -> dict[int
     """Return how blocks were shown before: what the snapshot says, or else what was read of the log."""
     stored: Any = snapshot.state.get("changes")
     if stored is not None:
-        return {version: tuple(Change(*change) for change in changes) for version, changes in stored}
+        return {version: tuple(FormChange(*change) for change in changes) for version, changes in stored}
     if not has_changes(snapshot) and read is None:
         raise InvalidArgument("changes", "is needed for a snapshot that does not say how blocks were shown before")
     return {version: changes[:-1] for version, changes in (read or {}).items()}  # the newest one is the item's state

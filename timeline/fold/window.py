@@ -13,7 +13,7 @@ from timeline.blocks import IN_TAIL, Note, RangeSummary, StageDigest, ToolCall, 
 from timeline.content.native import approved_call
 from timeline.events import ABRIDGED, DISOWNED, REPEATED, Covers
 from timeline.events.addresses import Address
-from timeline.fold.changes import Change
+from timeline.fold.changes import FormChange
 from timeline.fold.state import NOTHING_YET
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class Item(NamedTuple):
     def changes_so_far(self) -> Changes:
         """The decisions about it, of which the next one makes earlier ones."""
         is_decided = self.changed_at > self.version
-        return (*self.changes, Change(self.changed_at, self.form)) if is_decided else ()
+        return (*self.changes, FormChange(self.changed_at, self.form)) if is_decided else ()
 
     @property
     def refers_to(self) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import Reasoning, UserPrompt
-from timeline.fold.changes import Change
+from timeline.fold.changes import FormChange
 from timeline.fold.turns import RESPONSE_BLOCKS
 
 if TYPE_CHECKING:
@@ -111,6 +111,6 @@ def _shown_otherwise(item: Item) -> Iterator[tuple[int, int]]:
         return
     if item.is_summary:
         yield 0, item.version
-    first = Change(item.version if item.is_summary else 0, "whole")
-    shown = chain([first], item.changes, [Change(item.changed_at, item.form)])
+    first = FormChange(item.version if item.is_summary else 0, "whole")
+    shown = chain([first], item.changes, [FormChange(item.changed_at, item.form)])
     yield from ((one.version, other.version) for one, other in pairwise(shown) if one.form != item.form)
