@@ -7,6 +7,7 @@ for every store; a database narrows by its indexes first.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.blocks import instant_text, utc
@@ -19,7 +20,6 @@ from .globs import parse_glob
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from datetime import datetime
 
     from timeline.events import Event, Payload
 
@@ -182,9 +182,11 @@ class DigestFilter:
         Raises:
             InvalidFilter: a filter cannot be used.
         """
-        for field, text in (("tool", tool), ("command", command), ("error", error)):
-            if text == "":
-                raise InvalidFilter(field, "is an empty text, which everything contains; leave it out")
+        for field, text in (("tool", tool), ("command", command)):
+            check_text(field, text)
+        if not isinstance(error, bool):
+            check_text("error", error)
+        check_type("path_glob", path_glob)
         return cls(
             since=moment("since", since) or EARLIEST,
             until=moment("until", until) or LATEST,
@@ -262,14 +264,37 @@ class DigestFilter:
             yield lambda entry: entry.errors > 0 and error in entry.message
 
 
+def check_type(field: str, text: str | None) -> None:
+    """Check a condition that is a text: a value of another type would find nothing, or fail where nobody sees why.
+
+    Raises:
+        InvalidFilter: it is of another type.
+    """
+    if text is not None and not isinstance(text, str):
+        raise InvalidFilter(field, f"is a text, not of type {type(text).__name__}")
+
+
+def check_text(field: str, text: str | None) -> None:
+    """Check a condition that is a text, and says something.
+
+    Raises:
+        InvalidFilter: it is of another type, or empty.
+    """
+    check_type(field, text)
+    if text == "":
+        raise InvalidFilter(field, "is an empty text, which everything contains; leave it out")
+
+
 def moment(field: str, at: datetime | None) -> str | None:
     """Format a bound of a query in the log's form of time.
 
     Raises:
-        InvalidFilter: the time has no time zone, or none of UTC's years.
+        InvalidFilter: it is no time, or one without a time zone, or none of UTC's years.
     """
     if at is None:
         return None
+    if not isinstance(at, datetime):
+        raise InvalidFilter(field, f"is a moment, for example datetime.now(UTC), not of type {type(at).__name__}")
     try:
         return instant_text(utc(at))
     except ValueError as error:

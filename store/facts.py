@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import chain
@@ -18,12 +19,12 @@ from timeline.facts.extracting import facts_named
 from timeline.facts.model import Fact
 from timeline.queries import FactKind, StoredFact
 
-from .digests import EARLIEST, LATEST, moment
+from .digests import EARLIEST, LATEST, check_text, check_type, moment
 from .globs import parse_glob
 from .search.words import Query, Words, composed
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from datetime import datetime
 
     from timeline.blocks import Block
@@ -239,8 +240,8 @@ class FactFilter:
             InvalidFilter: a condition cannot be used.
         """
         for field, text in (("subject", subject), ("tool", tool)):
-            if text == "":
-                raise InvalidFilter(field, "is an empty text, which everything contains; leave it out")
+            check_text(field, text)
+        check_type("glob", glob)
         return cls(
             kinds=_kinds(kind),
             subject=subject,
@@ -281,6 +282,8 @@ class FactFilter:
 def _kinds(kind: FactKind | Collection[FactKind] | None) -> frozenset[int]:
     if kind is None:
         return frozenset(NUMBERS.values())
+    if not isinstance(kind, Iterable):
+        raise InvalidFilter("kind", f"is a kind, or several: {', '.join(KINDS)}; not of type {type(kind).__name__}")
     asked = {kind} if isinstance(kind, str) else set(kind)
     unknown = sorted(map(str, asked - NUMBERS.keys()))
     if unknown:

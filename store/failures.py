@@ -289,8 +289,8 @@ def checked_page(page: int) -> int:
     """Validate the size of a page and return it, or the largest that a database can count to.
 
     Raises:
-        ValueError: it is not positive.
+        InvalidArgument: it is no whole number from 1 on.
     """
-    if page < 1:
-        raise ValueError(f"a page holds at least one row, not {page}")
+    if not isinstance(page, int) or isinstance(page, bool) or page < 1:
+        raise InvalidArgument("page", f"is the number of rows to read at once, from 1 on, not {page!r}")
     return min(page, _MOST_ROWS)

@@ -54,6 +54,7 @@ from .removal import RemovalBounds, bounds, named_in
 from .sealing import seal
 from .search.scanning import Scan, redacted_version, text_of
 from .search.snippets import found
+from .settings import checked_retention
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
@@ -410,8 +411,13 @@ class MemoryStore(QueryMixin):
         return self._retention
 
     async def set_retention(self, retention: Retention) -> None:
-        """Set what holds for conversations that have no setting of their own."""
+        """Set what holds for conversations that have no setting of their own.
+
+        Raises:
+            InvalidArgument: there is no such retention.
+        """
         self._check_open()
+        checked_retention(retention)
         self._retention = retention
 
     async def remove(self, conversation: str, *, after: int = 0, most: int = 1_000) -> Removal:

@@ -7,12 +7,15 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import instant_text, parse_instant
+from timeline.errors import InvalidArgument
 from timeline.frozen import sha256_hex
 from timeline.ports import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
+
+    from timeline.events.other_payloads import Retention
 
 RETENTION: Final = "retention"
 RETENTIONS: Final = ("keep", "window")
@@ -34,6 +37,17 @@ def in_the_way(stored: str | None, runner: str, now: datetime) -> datetime | Non
 def lease(runner: str, until: datetime) -> str:
     """Return the value of the turn that a runner has."""
     return json.dumps([runner, instant_text(until)])
+
+
+def checked_retention(value: Retention) -> Retention:
+    """Check that a value is a retention and return it: a mistyped one would be kept, and removed by nothing.
+
+    Raises:
+        InvalidArgument: it is none.
+    """
+    if value not in RETENTIONS:
+        raise InvalidArgument("retention", f"is {' or '.join(map(repr, RETENTIONS))}, not {value!r}")
+    return value
 
 
 def retention_set(stored: Mapping[str, str]) -> str | None:

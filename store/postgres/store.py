@@ -14,6 +14,7 @@ from timeline.errors import StoreError
 from ..codec import NO_VALUES
 from ..database_store import DatabaseStore
 from ..log_reader import LogReader
+from ..settings import checked_retention
 from .address import parse
 from .appending import append_within
 from .database import Database, Durability
@@ -162,8 +163,12 @@ class PostgresStore(DatabaseStore):
         return await self._scavenging.retention()
 
     async def set_retention(self, retention: Retention) -> None:
-        """Set what holds for conversations that have no setting of their own."""
-        await self._scavenging.set_retention(retention)
+        """Set what holds for conversations that have no setting of their own.
+
+        Raises:
+            InvalidArgument: there is no such retention.
+        """
+        await self._scavenging.set_retention(checked_retention(retention))
 
     async def remove(self, conversation: str, *, after: int = 0, most: int = 1_000) -> Removal:
         """Remove at most ``most`` events behind version ``after``, in one transaction; see `Scavenging.remove`."""

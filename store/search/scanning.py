@@ -10,6 +10,7 @@ not from blocks: a database's index reads them by the million.
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from heapq import nsmallest
 from math import log
@@ -23,7 +24,7 @@ from ..digests import EARLIEST, LATEST, moment
 from .words import composed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Sequence
     from datetime import datetime
 
     from .words import Query
@@ -122,6 +123,8 @@ class SearchFilter:
         """
         if isinstance(types, str):
             raise InvalidFilter("types", f"is a list, not {types!r}; put a single one into brackets")
+        if not (types is None or (isinstance(types, Collection) and all(isinstance(one, str) for one in types))):
+            raise InvalidFilter("types", "is a list of texts, such as ['user.prompt']")
         return cls(types, moment("since", since) or EARLIEST, moment("until", until) or LATEST)
 
     @property

@@ -18,7 +18,7 @@ from ..database_store import DatabaseStore
 from ..erasures import check_erasure, erasure_report
 from ..failures import DRIVER_ERRORS, CommitFailed, InDoubt, Unseen, checked_id, store_error
 from ..log_reader import LogReader
-from ..settings import RETENTION
+from ..settings import RETENTION, checked_retention
 from . import lease_marks, statements, waypoints
 from .appending import append_nothing
 from .database import Database
@@ -180,8 +180,12 @@ class SQLiteStore(DatabaseStore):
         return "window" if rows and rows[0][0] == "window" else "keep"
 
     async def set_retention(self, retention: Retention) -> None:
-        """Set what holds for conversations that have no setting of their own."""
-        await self.database.do(partial(set_retention, value=retention), _SMALL)
+        """Set what holds for conversations that have no setting of their own.
+
+        Raises:
+            InvalidArgument: there is no such retention.
+        """
+        await self.database.do(partial(set_retention, value=checked_retention(retention)), _SMALL)
 
     async def remove(self, conversation: str, *, after: int = 0, most: int = 1_000) -> Removal:
         """Remove at most ``most`` events behind version ``after``, in one transaction; see `Scavenging.remove`."""

@@ -181,6 +181,11 @@ class FactContract(ContractBase):
             ({"glob": ""}, "glob"),
             ({"glob": "[z-a]"}, "glob"),
             ({"query": "..."}, "query"),
+            ({"query": 5}, "query"),
+            ({"kind": 5}, "kind"),
+            ({"tool": 5}, "tool"),
+            ({"glob": ["src/**"]}, "glob"),
+            ({"since": "2026-01-01"}, "since"),
         ],
     )
     async def test_a_condition_that_cannot_be_met_is_refused(

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from timeline.errors import ConversationNotFound, DuplicateEvent, HistoryUnavailable, PathTaken
+from timeline.errors import ConversationNotFound, DuplicateEvent, HistoryUnavailable, InvalidArgument, PathTaken
 from timeline.events import BlockRedacted, CompactionReverted, PolicyChanged
 from timeline.events.other_payloads import HookFailed, RetentionSet
 from timeline.frozen import sha256_hex
@@ -265,3 +265,11 @@ class ScavengeContract(ContractBase):
         await store.set_retention("window")
         assert await store.retention() == "window"
         assert len(await versions(store, "a")) == 11
+
+    @pytest.mark.parametrize("value", ["windows", "", None, 30])
+    async def test_a_retention_that_there_is_not_is_refused(self, store: EventStore, value: Any) -> None:
+        """It would be kept, and nothing ever be removed for it; the setting stays as it was."""
+        await store.set_retention("window")
+        with pytest.raises(InvalidArgument, match="'keep' or 'window'"):
+            await store.set_retention(value)
+        assert await store.retention() == "window"

@@ -87,7 +87,11 @@ class Scavenging(Protocol):
         ...
 
     async def set_retention(self, retention: Retention) -> None:
-        """Set what holds for conversations that have no setting of their own."""
+        """Set what holds for conversations that have no setting of their own.
+
+        Raises:
+            InvalidArgument: there is no such retention.
+        """
         ...
 
     async def remove(self, conversation: str, *, after: int = 0, most: int = 1_000) -> Removal:
