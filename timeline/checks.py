@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _SHORT: Final = 60
 """Longest text that an error message repeats, in characters."""
+A_POLICY: Final = "is a policy, such as policies.cut_point()"
+"""What `of_kind` says of an argument that is to be a policy."""
 
 
 def choice(argument: str, value: Any, choices: Collection[object]) -> None:
@@ -159,7 +161,7 @@ def awaited_store(store: Any) -> None:
 def parts(policy: Any, summarizer: Any = None, hooks: Any = None, counter: Any = None) -> None:
     """Check the parts that a timeline is made of: applications often pass a name in place of the object."""
     if policy is not None:
-        of_kind("policy", policy, Policy, "is a policy, such as policies.cut_point()")
+        of_kind("policy", policy, Policy, A_POLICY)
     if summarizer is not None:
         able(
             "summarizer",

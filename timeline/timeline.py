@@ -232,7 +232,7 @@ class Timeline(TimelineView):
         Raises:
             StoreError: the store refused; the old policy stays in force.
         """
-        checks.of_kind("policy", policy, Policy, "is a policy, such as policies.cut_point()")
+        checks.of_kind("policy", policy, Policy, checks.A_POLICY)
         await self._conversation.use_policy(policy, given(now))
 
     async def retention(self) -> Kept:
@@ -352,7 +352,7 @@ class Timeline(TimelineView):
         if conversation is not None:
             checks.new_id("conversation", conversation)
         if policy is not None:
-            checks.of_kind("policy", policy, Policy, "is a policy, such as policies.cut_point()")
+            checks.of_kind("policy", policy, Policy, checks.A_POLICY)
         version = await self._last_shared(at, call)
         fold = await fold_past(self._store, self.id, version)
         link = ParentLink(conversation=self.id, version=version, relation="fork")

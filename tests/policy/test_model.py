@@ -9,10 +9,10 @@ import pytest
 from pydantic import ValidationError
 
 from timeline import policies
-from timeline.errors import InvalidPolicy
+from timeline.errors import InvalidArgument, InvalidPolicy
 from timeline.frozen import Frozen, sha256_hex
 from timeline.planning.account import FixedPart, limits_of_policy
-from timeline.policy.model import CachePointRule, Hiding, OverThreshold, Policy
+from timeline.policy.model import CachePointRule, Hiding, OverShare, OverThreshold, Policy
 from timeline.policy.presets import PRESETS
 from timeline.policy.steps import ClearToolOutputs, CutPoint, KeepLast, KeepTurns, Oldest, Summarize
 
@@ -198,3 +198,59 @@ def test_what_is_known_of_the_cache_is_no_part_of_a_stored_text_until_it_is_said
     assert "payback" not in plain["hiding"]
     told = Policy(cache="none", hiding=Hiding(payback=20))
     assert Policy.parse(told.canonical()) == told
+
+
+@pytest.mark.parametrize(
+    ("update", "field", "cure"),
+    [
+        ({"max_token": 5_000}, "max_token", "nearest is 'max_tokens'"),
+        ({"max_tokens": "many"}, "max_tokens", "valid integer"),
+        ({"max_tokens": 5}, "max_tokens", "greater than or equal to 1000"),
+    ],
+)
+def test_a_copy_with_a_wrong_field_or_value_is_refused(update: dict[str, Any], field: str, cure: str) -> None:
+    """It was taken without a word: a mistyped limit did nothing, and a text for a number failed in the first render."""
+    with pytest.raises(InvalidPolicy, match=cure) as refused:
+        policies.balanced().model_copy(update=update)
+    assert refused.value.field == field
+
+
+def test_a_changed_copy_has_the_checked_values_and_no_preset() -> None:
+    """A value that is written short is read as in a new policy; the policy that was copied stays as it is."""
+    balanced = policies.balanced()
+    changed = balanced.model_copy(update={"trigger": 0.5, "max_tokens": 5_000})
+    assert changed.trigger == OverShare(share=0.5)
+    assert (changed.max_tokens, changed.origin.preset) == (5_000, "")
+    assert (balanced.max_tokens, balanced.origin.preset) == (80_000, "balanced")
+    assert balanced.model_copy() == balanced.model_copy(update={}) == balanced
+
+
+@pytest.mark.parametrize("ratio", [float("nan"), float("inf"), 0, -1.2, True, "1.2", None])
+def test_a_ratio_that_is_none_calibrates_no_policy(ratio: Any) -> None:
+    """Not a number made a policy that counts twice what there is."""
+    with pytest.raises(InvalidArgument, match="above 0"):
+        policies.balanced().calibrated(ratio)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        policies.lean,
+        policies.outline,
+        lambda name: policies.diff_policies(name, policies.balanced()),
+        lambda name: policies.diff_policies(policies.balanced(), name),
+    ],
+)
+def test_a_name_in_place_of_a_policy_is_refused_with_the_cure(use: Any) -> None:
+    """It was an AttributeError about a field."""
+    with pytest.raises(InvalidArgument, match=r"is a policy, such as policies\.cut_point\(\), not 'cut_point'"):
+        use("cut_point")
+
+
+@pytest.mark.parametrize("name", [None, 5, ["balanced"]])
+def test_what_is_no_name_names_no_policy_and_no_model(name: Any) -> None:
+    """It was an error of the search for the nearest name."""
+    with pytest.raises(InvalidPolicy, match="policy's name, such as 'balanced'"):
+        policies.by_name(name)
+    with pytest.raises(InvalidArgument, match="model's name"):
+        policies.limits_of(name)

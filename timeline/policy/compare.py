@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from timeline import checks
 from timeline.frozen import compact_json
+from timeline.policy.model import Policy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from timeline.policy.model import Policy
 
 
 class FieldDiff(NamedTuple):
@@ -32,7 +32,13 @@ class FieldDiff(NamedTuple):
 
 
 def diff_policies(before: Policy, after: Policy) -> tuple[FieldDiff, ...]:
-    """Return the fields in which two policies differ; none for equal ones."""
+    """Return the fields in which two policies differ; none for equal ones.
+
+    Raises:
+        InvalidArgument: one of them is no policy.
+    """
+    for name, policy in (("before", before), ("after", after)):
+        checks.of_kind(name, policy, Policy, checks.A_POLICY)
     return tuple(row for row in compare_policies(before, after) if row.differs)
 
 

@@ -52,6 +52,8 @@ def by_name(name: str, /, **changes: Any) -> Policy:
         InvalidPolicy: there is no such policy, or a field does not hold.
         InvalidLimits: a model is named, and a file of limits cannot be used.
     """
+    if not isinstance(name, str):
+        raise InvalidPolicy("preset", f"it is a policy's name, such as 'balanced', not of type {type(name).__name__}")
     if (preset := PRESETS.get(name)) is not None:
         return preset(**changes)
     if (text := designs().get(name)) is not None:

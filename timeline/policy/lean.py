@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from timeline import checks
 from timeline.policy.model import LineNumbers, Policy, Repeats
 from timeline.policy.steps import Summarize
 
@@ -37,6 +38,9 @@ def lean(policy: Policy) -> Policy:
     Args:
         policy: a preset's, a published design's or one of your own.
 
+    Raises:
+        InvalidArgument: it is no policy.
+
     Example:
         ```python
         from timeline import policies
@@ -47,6 +51,7 @@ def lean(policy: Policy) -> Policy:
         assert lean.trigger == pi.trigger
         ```
     """
+    checks.of_kind("policy", policy, Policy, checks.A_POLICY)
     points = policy.cache_points
     return policy.model_copy(
         update={

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from pydantic import Field, ValidationError
 
 from timeline.databases import read_text
-from timeline.errors import InvalidLimits
+from timeline.errors import InvalidArgument, InvalidLimits
 from timeline.frozen import Frozen
 from timeline.policy.model_names import ahead_of, fit
 from timeline.policy.reading import InvalidToml, read_toml
@@ -168,8 +168,11 @@ def limits_of(
         preset: takes the providers' figures that are for this preset, too.
 
     Raises:
+        InvalidArgument: the model is no name.
         InvalidLimits: a file cannot be read, or an entry of it does not hold.
     """
+    if not isinstance(model, str):
+        raise InvalidArgument("model", f"is a model's name, such as 'gpt-4o', not of type {type(model).__name__}")
     named = (file, os.environ.get(LIMITS_VARIABLE))
     tables = (*(read_limits(name) for name in named if name), packaged_limits())
     found = next((limits for table in tables if (limits := table.find(model, preset)) is not None), default)

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, TypeAlias
 
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, model_validator
 
+from timeline.errors import InvalidArgument
 from timeline.events import PolicyOrigin
 from timeline.frozen import Frozen, canonical_json, sha256_hex
 from timeline.policy.steps import BLOCK_FORM, MemoryDigest, StageData, Step, Summarize, SummaryForm
 from timeline.policy.text import invalid_policy, toml_text
 from timeline.usage import CacheKind, KeptLong
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class Reserved(Frozen):
@@ -381,6 +385,20 @@ class Policy(Frozen):
             return self._made[1]
         return PolicyOrigin(name=self.name)
 
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy with some fields changed; pydantic's own would take any name and any value without a word.
+
+        Raises:
+            InvalidPolicy: there is no such field, or a value does not hold.
+        """
+        if not update:
+            return super().model_copy(deep=deep)
+        try:
+            checked = type(self).model_validate({**self.__dict__, **update})
+        except ValidationError as error:
+            raise invalid_policy(error, type(self)) from None
+        return super().model_copy(update={name: getattr(checked, name) for name in update}, deep=deep)
+
     def made_from(self, origin: PolicyOrigin) -> Policy:
         """Return this policy with what it was made from; neither text nor hash have it."""
         made = self.model_copy()
@@ -391,7 +409,12 @@ class Policy(Frozen):
         """Return this policy for a provider that counts ``ratio`` tokens where the policy's counter counts one.
 
         `Timeline.calibration` measures the ratio. A policy with calibrated counts begins new conversations with it.
+
+        Raises:
+            InvalidArgument: ``ratio`` is no number above 0.
         """
+        if not isinstance(ratio, int | float) or isinstance(ratio, bool) or not 0 < ratio < math.inf:
+            raise InvalidArgument("ratio", f"is the provider's tokens for one of the counter's, above 0, not {ratio!r}")
         margin = max(_LEAST_MARGIN, min(1.0, ratio - 1))
         return self.model_copy(update={"margin": round(margin, 4)})
 
