@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
+from timeline import checks
 from timeline.errors import SummarizerFailed, described
 from timeline.ports import Summary
 from timeline.wire.refusals import cause_of
@@ -36,6 +37,7 @@ class CallableSummarizer:
         timeout: seconds that one call may take; None for no limit.
 
     Raises:
+        InvalidArgument: ``call`` is no function.
         ValueError: ``window_tokens`` or ``timeout`` is not above 0.
     """
 
@@ -48,6 +50,7 @@ class CallableSummarizer:
         model: str | None = None,
         timeout: float | None = DEFAULT_TIMEOUT,
     ) -> None:
+        checks.function("call", call, "is an async function of a prompt, which asks a model")
         if window_tokens <= 0:
             raise ValueError(f"window_tokens must be above 0, not {window_tokens}")
         if timeout is not None and timeout <= 0:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
+from timeline import checks
 from timeline.errors import SummarizerFailed, described
 from timeline.events import WrittenBy
 from timeline.frozen import repair_text, shows
@@ -73,6 +74,9 @@ class FallbackSummarizer:
         seconds: time for each of them. Unless given, the remaining summarizers share the rest of the caller's own
             deadline equally: of two, with 110 seconds for a summary, the first has 55.
         edit: changes an answer's text before it is judged, for example removes a heading.
+
+    Raises:
+        InvalidArgument: one of them is no summarizer.
     """
 
     def __init__(
@@ -82,6 +86,8 @@ class FallbackSummarizer:
         seconds: float | None = None,
         edit: Callable[[SummaryRequest, str], str] | None = None,
     ) -> None:
+        for summarizer in (first, *others):
+            checks.able("summarizers", summarizer, "summarize", checks.A_SUMMARIZER)
         self._summarizers = (first, *others)
         self._seconds = seconds
         self._edit = edit

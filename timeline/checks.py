@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import AsyncIterable, Collection, Coroutine, Iterable, Mapping, Sequence
 from datetime import datetime
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import Block, utc
 from timeline.errors import InvalidArgument
+from timeline.log.times import time_of
 from timeline.policy.model import Policy
 from timeline.ports import Hooks
 
@@ -26,13 +27,16 @@ _SHORT: Final = 60
 """Longest text that an error message repeats, in characters."""
 A_POLICY: Final = "is a policy, such as policies.cut_point()"
 """What `of_kind` says of an argument that is to be a policy."""
+A_SUMMARIZER: Final = "has a method summarize, as summarizers.CallableSummarizer(function) has"
+"""What `able` says of an argument that is to be a summarizer."""
 
 
 def choice(argument: str, value: Any, choices: Collection[object]) -> None:
     """Check that a value is one of the choices."""
     if not isinstance(value, str | bool) or value not in choices:
         *most, last = map(repr, choices)
-        raise InvalidArgument(argument, f"is {', '.join(most)} or {last}, not {value!r}")
+        given = _named(value) if isinstance(value, str) else repr(value)
+        raise InvalidArgument(argument, f"is {', '.join(most)} or {last}, not {given}")
 
 
 def version_number(argument: str, value: Any) -> None:
@@ -108,6 +112,33 @@ def listed(argument: str, values: Any) -> None:
         raise InvalidArgument(argument, f"is a list, not {_named(values)}; put a single one into brackets")
 
 
+def sequence(argument: str, values: Any) -> None:
+    """Check that a value is a list, or what can be read twice as one: a generator is empty behind its first reading."""
+    listed(argument, values)
+    if not isinstance(values, Sequence):
+        raise InvalidArgument(argument, f"is a list, not {_named(values)}; make one with list(…)")
+
+
+def plain_events(stream: Any) -> None:
+    """Check that a value is a stream that ``for`` reads, as `timeline.sync` does."""
+    if not isinstance(stream, Iterable):
+        cure = "take the SDK's blocking client, or the library without timeline.sync for an asynchronous stream"
+        raise InvalidArgument("stream", f"is read by `for`, and {_named(stream)} cannot be; {cure}")
+
+
+def answered(answer: Any) -> Any:
+    """Return the answer of an application's function, which is an ordinary one under `timeline.sync`.
+
+    Raises:
+        TypeError: it is a coroutine, which nobody would await.
+    """
+    if isawaitable(answer):
+        if isinstance(answer, Coroutine):
+            answer.close()
+        raise TypeError("timeline.sync takes an ordinary function here, and this one is async: define it with `def`")
+    return answer
+
+
 def of_kind(argument: str, value: Any, kind: type, cure: str) -> None:
     """Check that a value is of a class; ``cure`` says how to get one."""
     if not isinstance(value, kind):
@@ -127,8 +158,25 @@ def awaitable(answer: Any) -> Any:
 
 def able(argument: str, value: Any, method: str, cure: str) -> None:
     """Check that a value has the method that a port demands; ``cure`` says how to get such a value."""
+    if isinstance(value, type) and callable(getattr(value, method, None)):
+        raise InvalidArgument(argument, f"is an object of {value.__name__}, not the class: call it")
     if not callable(getattr(value, method, None)):
         raise InvalidArgument(argument, f"{cure}, not {_named(value)}")
+
+
+def function(argument: str, value: Any, cure: str) -> None:
+    """Check that a value can be called; ``cure`` says what it is called with. A coroutine is a common mistake."""
+    if not callable(value):
+        raise InvalidArgument(argument, f"{cure}, not {_named(value)}")
+
+
+def events(stream: Any) -> None:
+    """Check that a value is a stream that ``async for`` reads: an SDK's other client gives plain ones."""
+    if isawaitable(stream):
+        raise InvalidArgument("stream", "is a stream, not what is awaited for it: write `await` before its call")
+    if not isinstance(stream, AsyncIterable):
+        cure = "take the SDK's asynchronous client, or timeline.sync for a plain stream"
+        raise InvalidArgument("stream", f"is read by `async for`, and {_named(stream)} cannot be; {cure}")
 
 
 def block_name(argument: str, value: Any) -> None:
@@ -163,12 +211,7 @@ def parts(policy: Any, summarizer: Any = None, hooks: Any = None, counter: Any =
     if policy is not None:
         of_kind("policy", policy, Policy, A_POLICY)
     if summarizer is not None:
-        able(
-            "summarizer",
-            summarizer,
-            "summarize",
-            "has a method summarize, as summarizers.CallableSummarizer(function) has",
-        )
+        able("summarizer", summarizer, "summarize", A_SUMMARIZER)
     if hooks is not None:
         of_kind("hooks", hooks, Hooks, "is Hooks(on_before_compaction=…)")
     if counter is not None:
@@ -184,7 +227,7 @@ def _named(value: Any) -> str:
 def moment(now: datetime | None, clock: Clock) -> datetime:
     """Return the time that a call plans by, in UTC: its argument if it has one, or else the clock's time."""
     at = given(now)
-    return clock.now() if at is None else at
+    return time_of(clock) if at is None else at
 
 
 def given(now: datetime | None, argument: str = "now") -> datetime | None:

@@ -172,7 +172,7 @@ async def compact_messages(
         now: time of the summary.
 
     Raises:
-        InvalidArgument: ``policy`` is not a policy, or a value cannot be sent.
+        InvalidArgument: ``policy`` is not a policy, ``messages`` no list, or a value cannot be sent.
         InvalidBlock: a message is not valid.
         ContextOverflow: the list is above the limit and cannot be made smaller.
         BudgetImpossible: system prompt, tools and reserves leave no room at all.
@@ -188,6 +188,8 @@ async def compact_messages(
         ```
     """
     checks.of_kind("policy", policy, Policy, "is a policy, such as policies.keep_last()")
+    checks.of_kind("messages", messages, list, "is a list of messages")
+    checks.parts(None, summarizer)
     at = moment(now, SystemClock())
     prompt, conversation = read_system(messages)
     form = wire_of(conversation, wire)

@@ -66,6 +66,7 @@ from timeline.ports import SUMMARY_TIMEOUT, Hooks, StoppedClock, SystemClock
 from timeline.projection.context import RenderedContext
 from timeline.retention.setting import RETENTIONS, kept
 from timeline.view import TimelineView
+from timeline.wire import MESSAGES
 from timeline.wire.foreign import with_read_arguments
 from timeline.wire.refusals import context_limit
 from timeline.wire.refused_parts import refused_parts
@@ -200,6 +201,8 @@ class Timeline(TimelineView):
         """
         checks.awaited_store(store)
         checks.parts(policy, summarizer, hooks, counter)
+        if clock is not None:
+            checks.able("clock", clock, "now", "has a method now, as timeline.ports.SystemClock() has")
         if observer is not None:
             checks.of_kind("observer", observer, Observer, "is an Observer, such as Telemetry()")
         for name, value in (("conversation", conversation), ("title", title), ("source", source)):
@@ -330,7 +333,7 @@ class Timeline(TimelineView):
             HistoryUnavailable: the log does not hold that version, or what lies before that call was scavenged.
             CallNotFound: the conversation has no such call.
             VersionConflict: the store already has a conversation of that id.
-            InvalidArgument: both ``at`` and ``call`` are given.
+            InvalidArgument: both ``at`` and ``call`` are given, or one is no number.
 
         Example:
             ```python
@@ -349,6 +352,8 @@ class Timeline(TimelineView):
         checks.text("title", title)
         if at is not None:
             checks.version_number("at", at)
+        if call is not None:
+            checks.positive("call", call)
         if conversation is not None:
             checks.new_id("conversation", conversation)
         if policy is not None:
@@ -425,7 +430,7 @@ class Timeline(TimelineView):
         for name, value in (("title", title), ("instructions", instructions)):
             checks.text(name, value)
         if conversation is not None:
-            checks.text("conversation", conversation)
+            checks.new_id("conversation", conversation)
         await self._conversation.catch_up()
         blocks = await handed_over(self._conversation, instructions, await self._log.first_prompt())
         link = ParentLink(conversation=self.id, relation="fork")
@@ -513,6 +518,7 @@ class Timeline(TimelineView):
                 raise InvalidArgument("call", "names a version by itself: leave out `at`")
         from timeline.audit.why import why  # noqa: PLC0415 - late, see above
 
+        checks.block_name("path", path)
         return await why(self._store, self.id, path, at=at, call=call)
 
     async def call(self, number: int) -> Call:
@@ -547,10 +553,15 @@ class Timeline(TimelineView):
         """
         from timeline.audit.summaries import diff_summaries  # noqa: PLC0415 - late, see above
 
+        for name, value in (("before", before), ("after", after)):
+            checks.block_name(name, value)
         return await diff_summaries(self._store, self.id, before, after)
 
     async def count(self, blocks: Sequence[Block]) -> list[int]:
         """Return the tokens of each block by the policy's counter; long texts are counted off the event loop."""
+        checks.listed("blocks", blocks)
+        for block in blocks:
+            checks.of_kind("blocks", block, Block, "are blocks, such as UserPrompt(text='…')")
         return await self._conversation.count(blocks)
 
     async def calibration(self) -> Calibration:
@@ -576,6 +587,7 @@ class Timeline(TimelineView):
         Args:
             tools: tool schemas of Anthropic's, OpenAI's or Bedrock's, or tool names.
         """
+        checks.listed("tools", tools)
         return still_used(tools, self.window)
 
     def lifecycle(self, *, after: int | None = None, interval: float = INTERVAL) -> AsyncIterator[LifecycleEvent]:
@@ -781,7 +793,17 @@ class Timeline(TimelineView):
             started_at: time at which the request was sent.
             request: what was sent, as for `record`.
             now: time of the blocks; the moment of recording by default.
+
+        Raises:
+            InvalidArgument: ``stream`` is no stream that ``async for`` reads.
         """
+        checks.events(stream)
+        return self._recording(stream, started_at=started_at, request=request, now=now)
+
+    def _recording(
+        self, stream: Any, *, started_at: datetime | None, request: Request | None, now: datetime | None
+    ) -> StreamRecording:
+        """Return what `recording` does, of a stream of either kind: `timeline.sync` reads a plain one by itself."""
         at = given(now)
         call = self._calls.of(stream) or self._calls.begin(at)
 
@@ -807,8 +829,11 @@ class Timeline(TimelineView):
         ``on_event`` is called with each event as it arrives.
 
         Raises:
+            InvalidArgument: ``stream`` is no stream that ``async for`` reads, or ``on_event`` no function.
             UnknownResponse: the stream had no event of a model's response.
         """
+        if on_event is not None:
+            checks.function("on_event", on_event, "is a function of an event")
         async with self.recording(stream, started_at=started_at, request=request, now=now) as recording:
             async for event in recording:
                 if on_event is not None:
@@ -1008,6 +1033,7 @@ class Timeline(TimelineView):
             assert await timeline.retry_with_compaction(ask, system="Be brief.") == "1 blocks were sent"
             ```
         """
+        checks.function("call", call, "is an async function of a context, which asks the model")
         checks.choice("record", record, ("full", "hash", "overlapped"))
         checks.texts("ephemeral", ephemeral)
         injected = self._injected
@@ -1272,8 +1298,10 @@ class Timeline(TimelineView):
 
         checks.written("reason", reason)
         checks.written("text", text)
+        if not isinstance(path, list | tuple):
+            checks.block_name("path", path)
         for place in [path] if isinstance(path, str) else path:
-            checks.text("path", place)
+            checks.block_name("path", place)
         await self._conversation.catch_up()
         report = await redact(self._store, self.id, path, reason, text=text, now=given(now), clock=self._clock)
         self._conversation.rendered, self._conversation.sent = None, not_sent
@@ -1396,6 +1424,9 @@ class Timeline(TimelineView):
             model: id of the model that the loop asks, since a provider's models accept different requests; by default
                 that of the newest recorded call.
 
+        Raises:
+            InvalidArgument: there is no such form, or the model is no name.
+
         Example:
             ```python
             from timeline import Timeline, open_store
@@ -1408,6 +1439,9 @@ class Timeline(TimelineView):
             assert len(timeline.window.items) == 1
             ```
         """
+        checks.choice("wire", wire, tuple(MESSAGES))
+        if model is not None:
+            checks.text("model", model)
         return StepHook(self._conversation, render=self.render, wire=wire, system=system, tools=tools, model=model)
 
     def list_follower(self) -> ListFollower:

@@ -114,7 +114,7 @@ async def test_a_compaction_that_is_refused_holds_nothing(store: EventStore) -> 
 
 async def test_a_summary_that_failed_holds_nothing(store: EventStore) -> None:
     """The failure goes through frames that hold the request, with every text that was to be summarised."""
-    policy = policies.cut_point(max_tokens=20_000).model_copy(update={"on_failure": "refuse"})
+    policy = policies.cut_point(max_tokens=20_000).model_copy(update={"on_failure": "unchanged"})
     timeline = await Timeline.open(store, "c", policy=policy, summarizer=Failing())
     for number in range(4):
         await timeline.append(prompt(2_000), *exchange(f"k{number}", 2_000), answer(20))

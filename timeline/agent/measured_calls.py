@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from timeline import checks
 from timeline.log.stopwatch import Stopwatch
 from timeline.ports import StoppedClock
 
@@ -70,9 +71,10 @@ class MeasuredCalls:
         """Call a model, measure it, and note what is requested of the context."""
         token = _UNDER_WAY.set((self, under_way))
         try:
-            under_way.reply = reply = await call(context.noting(under_way.note))
+            reply: T = await checks.awaitable(call(context.noting(under_way.note)))
         finally:
             _UNDER_WAY.reset(token)
+        under_way.reply = reply
         under_way.took = under_way.watch.duration()
         self._returned = under_way
         return reply

@@ -70,7 +70,7 @@ _PLACES: Final[dict[RecallWire, str]] = {
     "ai_sdk": "inside this result",
 }
 """Where each wire shows a picture."""
-_STRICT: Final = frozenset({"openai_chat", "openai_responses"})
+_STRICT: Final = ("openai_chat", "openai_responses")
 """Wires whose strict mode requires every property; a property that is not used is null there."""
 _AROUND_PATH: Final = " \t\r\n`'\"[](){}<>.,;:…"
 """Characters that may surround a path in a model's text."""

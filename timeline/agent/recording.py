@@ -60,7 +60,7 @@ async def append_messages(
         InvalidBlock: a message is not valid; nothing was written.
         InvalidArgument: there is no such form, or there is not one key for each message.
     """
-    checks.listed("messages", messages)
+    checks.sequence("messages", messages)
     if keys is not None:
         _check_keys(keys, len(messages))
     [batch] = conversation.new_ids(1, at)
@@ -212,6 +212,7 @@ async def _stored_response(conversation: Conversation, called_id: UUID, blocks: 
 
 
 def _check_keys(keys: Sequence[str], messages: int) -> None:
+    checks.sequence("keys", keys)
     checks.texts("keys", keys)
     for key in keys:
         checks.written("keys", key)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from timeline import checks
 from timeline.agent.deduplication import (
     TextsInOne,
     content_key,
@@ -126,6 +127,7 @@ class StepHook:
             StoreError: the store refused.
         """
         at = given(now)
+        checks.sequence("messages", messages)
         system, rest = read_system(messages)
         read = await self._named(rest, at, 0)
         came = [tuple(map(content_key, blocks)) for blocks in read]

@@ -16,6 +16,7 @@ from timeline.engine.equipment import policy_in_force
 from timeline.engine.warm import SentContext, not_sent
 from timeline.events import PolicyChanged, event_ids
 from timeline.log.protocol import Draft
+from timeline.log.times import time_of
 from timeline.ports import FinishingStore
 from timeline.tokens import may_start_engine
 
@@ -203,7 +204,7 @@ class Conversation(ConversationView):
 
     def new_ids(self, count: int, at: datetime | None) -> list[UUID]:
         """Return ids for events that are about to be appended at a time; without one, now."""
-        return event_ids(at or self.clock.now(), count)
+        return event_ids(at or time_of(self.clock), count)
 
     async def drafts(self, blocks: Sequence[Block], ids: Sequence[UUID], at: datetime | None) -> list[Draft]:
         """Count blocks and return them as drafts to append, under these ids; a block's own time comes before ``at``.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from timeline.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from timeline.blocks import Block
@@ -62,3 +64,10 @@ class Hooks:
     on_after_compaction: Hook | None = field(default=None)
     on_session_start: Hook | None = field(default=None)
     on_append: Callable[[Block], Block] | None = field(default=None)
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be called: it would fail in a compaction, long after."""
+        for each in fields(self):
+            hook = getattr(self, each.name)
+            if hook is not None and not callable(hook):
+                raise InvalidArgument(each.name, f"is a function, not of type {type(hook).__name__}")

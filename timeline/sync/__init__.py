@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, Type
 from anyio.from_thread import start_blocking_portal
 
 import timeline
+from timeline import checks
 from timeline.agent.list_follower import ListFollower as AsyncListFollower
 from timeline.agent.recall import RecallTool as AsyncRecallTool
 from timeline.agent.step_hook import StepHook as AsyncStepHook
@@ -424,7 +425,8 @@ class Timeline(TimelineView):
         now: datetime | None = None,
     ) -> Recording:
         """See `timeline.Timeline.recording`."""
-        inner = self._inner.recording(stream, started_at=started_at, request=request, now=now)
+        checks.plain_events(stream)
+        inner = self._inner._recording(stream, started_at=started_at, request=request, now=now)  # noqa: SLF001 - its face
         return Recording(self._portal, inner, stream)
 
     @like(AsyncTimeline.record_stream)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar, c
 
 import anyio.to_thread
 
+from timeline import checks
 from timeline.errors import StoreClosed
 from timeline.home import Home
 
@@ -70,8 +71,10 @@ def calling(
 
     @wraps(method)
     def call(self: Any, function: Callable[[A], R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        checks.function("call", function, "is a function of a context, which asks the model")
+
         async def in_thread(argument: A) -> R:
-            return await anyio.to_thread.run_sync(function, argument)
+            return cast("R", checks.answered(await anyio.to_thread.run_sync(function, argument)))
 
         return cast("R", self._portal.call(partial(getattr(self._inner, method.__name__), in_thread, *args, **kwargs)))
 

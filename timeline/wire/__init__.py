@@ -170,7 +170,7 @@ def message_decoder(wire: str, ids: CallIds | None = None) -> MessageDecoder:
     Raises:
         InvalidArgument: there is no such wire, or its requests are no lists of messages.
     """
-    if wire not in MESSAGES:
+    if not isinstance(wire, str) or wire not in MESSAGES:
         raise InvalidArgument("wire", f"there is no decoder {wire!r}; there are {', '.join(MESSAGES)}")
     new = _module(wire).MessageDecoder
     made: MessageDecoder = new(ids) if wire in UNNAMED else new()
@@ -178,6 +178,6 @@ def message_decoder(wire: str, ids: CallIds | None = None) -> MessageDecoder:
 
 
 def _module(wire: str) -> Any:
-    if wire not in WIRES:
+    if not isinstance(wire, str) or wire not in WIRES:
         raise InvalidArgument("wire", f"there is no format {wire!r}; there are {', '.join(WIRES)}")
     return import_module(WIRES[wire])
