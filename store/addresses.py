@@ -23,6 +23,8 @@ _BEGINS: Final = re.compile(rf"\s*(?P<scheme>(?:jdbc:)?{_SCHEME})\s*(?::|//.*@)"
 _IN_TEXT: Final = re.compile(rf"({_SCHEME}(?::/{{0,2}}|//)[^\s:@/?]*):(?!password@)\S*@", re.IGNORECASE)
 """An address with a password, but for the one that `WRITE_IT` shows."""
 _NAMED_IN_TEXT: Final = re.compile(rf"({_NAMED}\s*)(?:'[^']*'|\"[^\"]*\"|\S+)", re.IGNORECASE)
+_SHORT: Final = re.compile(r"(sqlite|file|memory):(?!//)")
+"""How a URL begins whose slashes are missing, and hardly the name of a file."""
 _BEHIND_THE_NAME: Final = re.compile(r"[:@/?;=\s]")
 _HOST: Final = re.compile(r"(?:\[[^\]]*\]|[^:\[\]]*)(?::\d*)?")
 _PLAIN: Final = re.compile(r"[\w\s=.,'/-]*")
@@ -56,12 +58,16 @@ def check_address(location: str) -> None:
     """Refuse what is no address: as the name of a file it would be made, and a password in it be shown.
 
     Raises:
-        StoreError: it is a mistyped address of PostgreSQL, or SQLite's name for a database in memory.
+        StoreError: it is a mistyped address of PostgreSQL, SQLite's name for a database in memory, or a scheme without
+            its two slashes.
     """
     if location == ":memory:":
         raise StoreError(":memory:: write memory:// for a store in memory, or ./:memory: for a file of that name.")
     if is_mistyped(location):
         raise StoreError(f"{without_password(location)}: this is no PostgreSQL URL that can be used. {WRITE_IT}")
+    if short := _SHORT.match(location):
+        cure = "memory:// for a store in memory" if short[1] == "memory" else "sqlite:///agent.db, or the path alone"
+        raise StoreError(f"{location}: write {cure}; ./{location} is a file of that name.")
 
 
 def without_password(url: str) -> str:

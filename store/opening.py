@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from os import fspath
+from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from timeline.errors import MissingExtra, StoreError
+from timeline.errors import InvalidArgument, MissingExtra, StoreError
 from timeline.log.collector import collector_at_rest
 
 from .addresses import check_address, is_server, without_password
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Generator
-    from os import PathLike
     from types import TracebackType
 
     from .memory import MemoryStore
@@ -59,6 +58,7 @@ def open_store(url_or_path: str | PathLike[str], *, durability: Durability = "fu
         readonly: open for reading only; the file or the schema must exist.
 
     Raises:
+        InvalidArgument: it is no path and no URL, raised as a StoreError is.
         StoreError: the store cannot be opened, raised when it is awaited or entered; the message says why.
         MissingExtra: asyncpg is not installed, which a PostgreSQL store needs.
 
@@ -73,7 +73,7 @@ def open_store(url_or_path: str | PathLike[str], *, durability: Durability = "fu
     """
 
     async def opener() -> AnyStore:
-        location = fspath(url_or_path)
+        location = _location(url_or_path)
         check_address(location)
         scheme, separator, rest = location.partition("://")
         if not separator:
@@ -95,7 +95,7 @@ def file_of(url_or_path: str | PathLike[str]) -> Path:
     Raises:
         StoreError: it names no file.
     """
-    location = fspath(url_or_path)
+    location = _location(url_or_path)
     check_address(location)
     scheme, separator, rest = location.partition("://")
     if not separator:
@@ -110,6 +110,20 @@ def file_of(url_or_path: str | PathLike[str]) -> Path:
     raise StoreError(
         f"{without_password(location)}: this store is no file. Name a SQLite file; `timeline export` copies any store."
     )
+
+
+def _location(url_or_path: str | PathLike[str]) -> str:
+    """Return a path or URL as a text.
+
+    Raises:
+        InvalidArgument: it is neither, such as the None of a variable that is not set.
+    """
+    if not isinstance(url_or_path, str | PathLike) or not isinstance(location := fspath(url_or_path), str):
+        kind = type(url_or_path).__name__
+        raise InvalidArgument("url_or_path", f"is a path or a URL, such as 'agent.db', not an object of type {kind}")
+    if "\0" in location:
+        raise InvalidArgument("url_or_path", "holds a null character, which no path can have")
+    return location
 
 
 async def _open_file(file: Path, durability: Durability, *, readonly: bool) -> SQLiteStore:

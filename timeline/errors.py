@@ -72,6 +72,10 @@ _MOST: Final = 2_000
 """Most characters of a foreign error's message that are kept: an SDK's message may hold a whole response."""
 
 
+_LONGEST_NAME: Final = 500
+"""Most characters of a path, an id or a name that a message repeats: a whole text is a common mistake for one."""
+
+
 class TimelineError(Exception):
     """Root of all errors that this library raises on purpose. Control characters in a message are visible."""
 
@@ -96,6 +100,11 @@ def brief(text: str) -> str:
     """Return foreign text in a form that can be stored: lone surrogates as "?", cut at 2,000 characters."""
     repaired = text.encode(errors="replace").decode()
     return repaired if len(repaired) <= _MOST else f"{repaired[:_MOST]}… ({len(repaired):,} characters)"
+
+
+def _shown(name: str) -> str:
+    """Return a name that a caller gave as a message repeats it: one that is far too long, with its beginning alone."""
+    return repr(name) if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]!r}… ({len(name):,} characters)"
 
 
 class InvalidBlock(TimelineError, ValueError):
@@ -207,7 +216,7 @@ class BlockNotFound(TimelineError, LookupError):
         self.problem = problem
         why = f": {problem}" if problem else ""
         cure = f"Did you mean {self.nearest[0]}?" if self.nearest else "`timeline show` lists its paths."
-        super().__init__(f"No block {path!r} in conversation {conversation!r}{why}. {cure}")
+        super().__init__(f"No block {_shown(path)} in conversation {conversation!r}{why}. {cure}")
 
 
 class StageNotFound(TimelineError, LookupError):
@@ -218,7 +227,7 @@ class StageNotFound(TimelineError, LookupError):
         self.stage = stage
         self.standing: list[str] = list(standing)
         cure = f"Name one of: {', '.join(self.standing)}" if self.standing else "It has no stages; enter one first"
-        super().__init__(f"No stage {stage!r} in conversation {conversation!r}. {cure}. Nothing was written.")
+        super().__init__(f"No stage {_shown(stage)} in conversation {conversation!r}. {cure}. Nothing was written.")
 
 
 class StageRefused(TimelineError):
@@ -275,7 +284,7 @@ class ContextNotFound(TimelineError, LookupError):
         newest = ", ".join(f"#{number} (version {version})" for number, version in self.recorded[-5:])
         there_are = f"There are {len(self.recorded)}, the newest {newest}" if newest else "There is none yet"
         super().__init__(
-            f"No recorded context {name!r}. {there_are}. Name one as #number, version, last or last~1; "
+            f"No recorded context {_shown(name)}. {there_are}. Name one as #number, version, last or last~1; "
             "rendering records one."
         )
 
@@ -370,7 +379,7 @@ class ConversationNotFound(StoreError, LookupError):
         self.conversation = conversation
         self.nearest: list[str] = list(nearest)
         cure = f"Did you mean {' or '.join(self.nearest)}?" if self.nearest else "`timeline ls` lists what it holds."
-        super().__init__(f"No conversation {conversation!r} in this store. {cure}")
+        super().__init__(f"No conversation {_shown(conversation)} in this store. {cure}")
 
 
 class ConversationErased(StoreError, LookupError):

@@ -15,11 +15,14 @@ from timeline.errors import (
     ConversationNotFound,
     InvalidBlock,
     MissingExtra,
+    StageNotFound,
     SummarizerFailed,
     TimelineError,
+    UnknownResponse,
     VersionConflict,
 )
 from timeline.ports import Expected
+from timeline.wire.responses import read_response
 
 ALL = [value for _, value in inspect.getmembers(errors, inspect.isclass) if value.__module__ == errors.__name__]
 
@@ -72,3 +75,24 @@ def test_the_message_says_what_happened_and_what_to_do(error: Exception, said: l
     for part in said:
         assert part in str(error)
     assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        BlockNotFound("c", "x" * 1_000_000),
+        ConversationNotFound("x" * 1_000_000),
+        StageNotFound("c", "x" * 1_000_000, []),
+    ],
+)
+def test_a_whole_text_in_place_of_a_name_is_not_repeated_whole(error: TimelineError) -> None:
+    """A message goes into logs; the attribute keeps the value."""
+    assert len(str(error)) < 1_000
+    assert "(1,000,000 characters)" in str(error)
+
+
+def test_a_reply_with_a_whole_text_for_a_key_is_not_repeated_whole() -> None:
+    """The keys of what is no reply are named, and cut."""
+    with pytest.raises(UnknownResponse) as caught:
+        read_response({"x" * 1_000_000: 1}, unnamed="a")
+    assert len(str(caught.value)) < 5_000

@@ -9,12 +9,12 @@ import sys
 import threading
 import traceback
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from timeline import store
-from timeline.errors import StoreClosed, StoreError, StoreReadOnly
+from timeline.errors import InvalidArgument, StoreClosed, StoreError, StoreReadOnly
 from timeline.store import open_store
 from timeline.store.addresses import is_mistyped, is_server, without_password, without_passwords_in
 from timeline.store.memory import MemoryStore
@@ -72,6 +72,10 @@ async def test_memory_is_a_new_store_each_time() -> None:
         ("sqlite://host/x.db", "write sqlite:///folder/agent.db"),
         ("sqlite:///:memory:", "or memory://"),
         (":memory:", "write memory://"),
+        ("memory:", "write memory://"),
+        ("sqlite:agent.db", "write sqlite:///agent.db, or the path alone"),
+        ("sqlite:/folder/agent.db", "write sqlite:///agent.db"),
+        ("file:agent.db", "write sqlite:///agent.db"),
         ("sqlite:///x.db?mode=ro", "write sqlite:///folder/agent.db"),
         ("memory://name", "takes no name"),
     ],
@@ -191,6 +195,13 @@ async def test_a_file_whose_name_looks_like_a_setting_is_opened_by_its_url(tmp_p
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names of files are bytes on Linux alone")
+@pytest.mark.parametrize("given", [None, 5, b"agent.db", ["agent.db"], "agent\0.db"])
+async def test_what_is_no_path_and_no_url_is_named(given: Any) -> None:
+    """A variable that is not set gives None, and the error was one of the operating system's functions."""
+    with pytest.raises(InvalidArgument, match="'url_or_path'"):
+        await open_store(given)
+
+
 async def test_a_file_is_opened_whose_name_is_not_in_utf_8(tmp_path: Path) -> None:
     """Nor need the locale know UTF-8: the file's name is bytes, which Python and SQLite read each in its way."""
     named = tmp_path / os.fsdecode(b"m\xfcsli.db")

@@ -19,7 +19,7 @@ from timeline.wire.foreign import plain
 from timeline.wire.openai_chat import parts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pydantic import JsonValue
 
@@ -74,6 +74,8 @@ _CALL_PARTS: Final = frozenset({"tool_use", "tool_result", "tool-call", "tool-re
 _SYSTEM_ROLES: Final = {"system", "developer"}
 _TYPED: Final = frozenset({"openai_chat", "anthropic", "ai_sdk", "openai_responses"})
 """The wires whose content parts say their type."""
+_TEXT_PARTS: Final = frozenset({"text", "input_text", "output_text"})
+"""The types of parts whose words are under the key ``text``."""
 _SPEAKERS: Final = frozenset({"user", "assistant"})
 """The roles whose parts are read by their type; a tool's output may be any value."""
 
@@ -206,6 +208,8 @@ def _check_content(message: dict[str, Any], wire: str, number: int) -> None:
         _check_types(listed, wire, f"messages[{number}].{key}")
     if wire == "bedrock_converse" and not all(isinstance(part, str) or is_content_block(part) for part in listed):
         raise InvalidBlock(f"messages[{number}].{key}", "has a part that is no content block of Bedrock's Converse API")
+    if not isinstance(message.get("tool_calls") or [], list):
+        raise InvalidBlock(f"messages[{number}].tool_calls", "is a list of calls; put a single one into brackets")
     is_answer = message.get("role") == "assistant"  # OpenRouter puts what a model drew beside its answer, as parts
     pictures = str | dict if is_answer else str
     if isinstance(images := message.get("images"), list) and not all(isinstance(each, pictures) for each in images):
@@ -223,12 +227,20 @@ def _check_form(message: dict[str, Any], parts: Sequence[Any], number: int) -> N
 
 
 def _check_types(parts: Sequence[Any], wire: str, field: str) -> None:
-    """Refuse a part without a type: a text would be sent as an unknown file."""
+    """Refuse a part without a type, which would be sent as an unknown file, and one whose text has another key."""
     for part in parts:
         if isinstance(part, dict) and part and "type" not in part:
             keys = ", ".join(sorted(part)[:4])
             problem = f"has a part without a type (its keys: {keys}), and a part of the form {wire} has one"
             raise InvalidBlock(field, f"{problem}: convert the messages to a form that is read")
+        if isinstance(part, dict) and part.get("type") in _TEXT_PARTS and not _says(part):
+            keys = ", ".join(sorted(map(str, part))[:4])
+            raise InvalidBlock(field, f"has a part of the type {part['type']!r} without its 'text' (its keys: {keys})")
+
+
+def _says(part: Mapping[str, Any]) -> bool:
+    """Return whether a part for text has one under its key, or nothing that a reader would miss."""
+    return isinstance(part["text"], str | None) if "text" in part else set(part) <= {"type", "cache_control"}
 
 
 def _check_nothing_held(message: dict[str, Any], wire: str, number: int) -> None:

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from timeline.blocks import AssistantCompletion, ToolCall, invalid_block
 from timeline.content.native import has_server_results
-from timeline.errors import UnknownResponse
+from timeline.errors import UnknownResponse, brief
 from timeline.events import ModelCalled
 from timeline.frozen import canonical_json, sha256_hex
 from timeline.wire import anthropic, bedrock_converse, openai_chat
@@ -140,6 +140,7 @@ def _read(reply: dict[str, Any], response_id: str) -> tuple[list[Block], Usage, 
     if isinstance(choices := reply.get("choices"), list) and reply.get("object") != "chat.completion.chunk":
         choice = choices[0] if choices and isinstance(choices[0], dict) else {}
         message = choice.get("message")
+        _check_message(choice, message)
         chosen = {**(message if isinstance(message, dict) else {}), "role": "assistant", "id": response_id}
         chosen["model"] = reply.get("model")
         blocks = openai_chat.MessageDecoder().decode(chosen)
@@ -156,7 +157,22 @@ def _read(reply: dict[str, Any], response_id: str) -> tuple[list[Block], Usage, 
         blocks = bedrock_converse.assistant_blocks(said, response_id, calls=response_id)
         return blocks, converse_usage(reply.get("usage")), reply.get("stopReason")
     shape = reply.get("object") or reply.get("type") or f"the keys {', '.join(sorted(map(str, reply))[:8])}"
-    raise UnknownResponse(f"a dict with {shape!s}" if shape else "an empty dict")
+    raise UnknownResponse(f"a dict with {brief(str(shape))}" if reply else "an empty dict")
+
+
+def _check_message(choice: dict[str, Any], message: Any) -> None:
+    """Refuse a choice whose words would be left out: a legacy completion's, or a message in no form of one.
+
+    Raises:
+        UnknownResponse: it is one.
+    """
+    if message is None and "text" in choice:
+        raise UnknownResponse("a legacy text completion, which has no message")
+    if not isinstance(message, dict | None):
+        raise UnknownResponse(f"a chat completion whose message is of type {type(message).__name__}")
+    content = None if message is None else message.get("content")
+    if not isinstance(content, str | list | dict | None):
+        raise UnknownResponse(f"a chat completion whose content is of type {type(content).__name__}")
 
 
 def is_gemini(reply: dict[str, Any]) -> bool:
