@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
-from timeline import checks
-from timeline.errors import SummarizerFailed, described
+from timeline.errors import InvalidArgument, SummarizerFailed, described
 from timeline.ports import Summary
 from timeline.wire.refusals import cause_of
 
@@ -50,7 +49,8 @@ class CallableSummarizer:
         model: str | None = None,
         timeout: float | None = DEFAULT_TIMEOUT,
     ) -> None:
-        checks.function("call", call, "is an async function of a prompt, which asks a model")
+        if not callable(call):
+            raise InvalidArgument("call", f"is an async function of a prompt, not of type {type(call).__name__}")
         if window_tokens <= 0:
             raise ValueError(f"window_tokens must be above 0, not {window_tokens}")
         if timeout is not None and timeout <= 0:

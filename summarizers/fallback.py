@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
-from timeline import checks
-from timeline.errors import SummarizerFailed, described
+from timeline.errors import InvalidArgument, SummarizerFailed, described
 from timeline.events import WrittenBy
 from timeline.frozen import repair_text, shows
 from timeline.log.apart import Unanswered, run_apart
@@ -87,7 +86,11 @@ class FallbackSummarizer:
         edit: Callable[[SummaryRequest, str], str] | None = None,
     ) -> None:
         for summarizer in (first, *others):
-            checks.able("summarizers", summarizer, "summarize", checks.A_SUMMARIZER)
+            if isinstance(summarizer, type) or not callable(getattr(summarizer, "summarize", None)):
+                given = summarizer.__name__ if isinstance(summarizer, type) else type(summarizer).__name__
+                raise InvalidArgument(
+                    "summarizers", f"have a method summarize, as CallableSummarizer(…) has, not {given}"
+                )
         self._summarizers = (first, *others)
         self._seconds = seconds
         self._edit = edit

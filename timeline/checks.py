@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import AsyncIterable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import Block, utc
 from timeline.errors import InvalidArgument
-from timeline.log.times import time_of
 from timeline.policy.model import Policy
 from timeline.ports import Hooks
+from timeline.ports.clocks import time_of
 
 if TYPE_CHECKING:
     from timeline.ports import Clock
@@ -27,8 +27,6 @@ _SHORT: Final = 60
 """Longest text that an error message repeats, in characters."""
 A_POLICY: Final = "is a policy, such as policies.cut_point()"
 """What `of_kind` says of an argument that is to be a policy."""
-A_SUMMARIZER: Final = "has a method summarize, as summarizers.CallableSummarizer(function) has"
-"""What `able` says of an argument that is to be a summarizer."""
 
 
 def choice(argument: str, value: Any, choices: Collection[object]) -> None:
@@ -119,26 +117,6 @@ def sequence(argument: str, values: Any) -> None:
         raise InvalidArgument(argument, f"is a list, not {_named(values)}; make one with list(…)")
 
 
-def plain_events(stream: Any) -> None:
-    """Check that a value is a stream that ``for`` reads, as `timeline.sync` does."""
-    if not isinstance(stream, Iterable):
-        cure = "take the SDK's blocking client, or the library without timeline.sync for an asynchronous stream"
-        raise InvalidArgument("stream", f"is read by `for`, and {_named(stream)} cannot be; {cure}")
-
-
-def answered(answer: Any) -> Any:
-    """Return the answer of an application's function, which is an ordinary one under `timeline.sync`.
-
-    Raises:
-        TypeError: it is a coroutine, which nobody would await.
-    """
-    if isawaitable(answer):
-        if isinstance(answer, Coroutine):
-            answer.close()
-        raise TypeError("timeline.sync takes an ordinary function here, and this one is async: define it with `def`")
-    return answer
-
-
 def of_kind(argument: str, value: Any, kind: type, cure: str) -> None:
     """Check that a value is of a class; ``cure`` says how to get one."""
     if not isinstance(value, kind):
@@ -211,7 +189,12 @@ def parts(policy: Any, summarizer: Any = None, hooks: Any = None, counter: Any =
     if policy is not None:
         of_kind("policy", policy, Policy, A_POLICY)
     if summarizer is not None:
-        able("summarizer", summarizer, "summarize", A_SUMMARIZER)
+        able(
+            "summarizer",
+            summarizer,
+            "summarize",
+            "has a method summarize, as summarizers.CallableSummarizer(function) has",
+        )
     if hooks is not None:
         of_kind("hooks", hooks, Hooks, "is Hooks(on_before_compaction=…)")
     if counter is not None:

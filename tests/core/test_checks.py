@@ -230,7 +230,7 @@ async def test_what_cannot_be_called_is_no_hook_and_no_summarizer() -> None:
         Hooks(on_before_compaction=cast("Any", "veto"))
     with pytest.raises(InvalidArgument, match="'call': is an async function of a prompt"):
         summarizers.CallableSummarizer(cast("Any", "gpt-4o"))
-    with pytest.raises(InvalidArgument, match="'summarizers': has a method summarize"):
+    with pytest.raises(InvalidArgument, match="'summarizers': have a method summarize"):
         summarizers.FallbackSummarizer(cast("Any", nothing))
     with pytest.raises(InvalidArgument, match="'summarizer': has a method summarize"):
         await compact_messages([MESSAGE], policies.keep_last(), summarizer=cast("Any", nothing))

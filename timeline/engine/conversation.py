@@ -16,8 +16,8 @@ from timeline.engine.equipment import policy_in_force
 from timeline.engine.warm import SentContext, not_sent
 from timeline.events import PolicyChanged, event_ids
 from timeline.log.protocol import Draft
-from timeline.log.times import time_of
 from timeline.ports import FinishingStore
+from timeline.ports.clocks import time_of
 from timeline.tokens import may_start_engine
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import utc
-from timeline.errors import InvalidArgument
+from timeline.ports.clocks import time_of
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -19,23 +19,6 @@ if TYPE_CHECKING:
 
 _LAST: Final = datetime.max.replace(tzinfo=UTC)
 """The last moment that there is: applications give it to what has no end, or has no time."""
-
-
-def time_of(clock: Clock) -> datetime:
-    """Return a clock's time, in UTC.
-
-    Raises:
-        InvalidArgument: the clock, which is an application's, gives no moment, or one without a time zone.
-    """
-    at = clock.now()
-    if not isinstance(at, datetime):
-        raise InvalidArgument(
-            "clock", f"gives a moment, such as datetime.now(UTC), not one of type {type(at).__name__}"
-        )
-    try:
-        return utc(at)
-    except ValueError as error:
-        raise InvalidArgument("clock", f"gives a moment that {error}") from None
 
 
 def time_of_append(clock: Clock, given: datetime | None, *earlier: datetime | None) -> datetime:

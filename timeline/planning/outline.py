@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline import checks
 from timeline.planning.account import FixedPart, limits_of_policy
-from timeline.policy.model import Policy
+from timeline.policy.model import check_policy
 
 if TYPE_CHECKING:
+    from timeline.policy.model import Policy
     from timeline.policy.steps import Step
 
 
@@ -84,7 +84,7 @@ def outline(policy: Policy) -> Outline:
     Raises:
         InvalidArgument: it is no policy.
     """
-    checks.of_kind("policy", policy, Policy, checks.A_POLICY)
+    check_policy("policy", policy)
     reserves = (("answer", policy.output_reserve), ("safety buffer", policy.safety_buffer))
     reserved = policy.output_reserve + policy.safety_buffer
     _, trigger, target = limits_of_policy(policy, FixedPart(reserved=reserved))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from timeline import checks
 from timeline.frozen import compact_json
-from timeline.policy.model import Policy
+from timeline.policy.model import check_policy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from timeline.policy.model import Policy
 
 
 class FieldDiff(NamedTuple):
@@ -38,7 +39,7 @@ def diff_policies(before: Policy, after: Policy) -> tuple[FieldDiff, ...]:
         InvalidArgument: one of them is no policy.
     """
     for name, policy in (("before", before), ("after", after)):
-        checks.of_kind(name, policy, Policy, checks.A_POLICY)
+        check_policy(name, policy)
     return tuple(row for row in compare_policies(before, after) if row.differs)
 
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from timeline import checks
-from timeline.policy.model import LineNumbers, Policy, Repeats
+from timeline.policy.model import LineNumbers, Policy, Repeats, check_policy
 from timeline.policy.steps import Summarize
 
 PREFIX: Final = "lean-"
@@ -51,7 +50,7 @@ def lean(policy: Policy) -> Policy:
         assert lean.trigger == pi.trigger
         ```
     """
-    checks.of_kind("policy", policy, Policy, checks.A_POLICY)
+    check_policy("policy", policy)
     points = policy.cache_points
     return policy.model_copy(
         update={

@@ -161,6 +161,8 @@ Trigger: TypeAlias = Annotated[
 """Any trigger; a bare number is an `OverShare`, a bare name the trigger of that name with its default figures."""
 
 
+_LONGEST: Final = 60
+"""Longest text that an error message repeats, in characters."""
 _LEAST_MARGIN: Final = -0.3
 """No tokenizer in use counts less than 0.7 of what our counter does."""
 _FIXED_PART: Final[dict[str, KeptLong]] = {"short": "nothing", "long": "fixed_part"}
@@ -466,6 +468,17 @@ class Policy(Frozen):
             return cls.model_validate_json(text)
         except ValidationError as error:
             raise invalid_policy(error, cls) from None
+
+
+def check_policy(argument: str, value: Any) -> None:
+    """Check that a value is a policy: a preset's name is a common mistake for one.
+
+    Raises:
+        InvalidArgument: it is none.
+    """
+    if not isinstance(value, Policy):
+        given = repr(value) if isinstance(value, str) and len(value) <= _LONGEST else f"of type {type(value).__name__}"
+        raise InvalidArgument(argument, f"is a policy, such as policies.cut_point(), not {given}")
 
 
 @lru_cache(maxsize=256)

@@ -7,6 +7,9 @@ from datetime import UTC, datetime
 from time import perf_counter
 from typing import Protocol, runtime_checkable
 
+from timeline.blocks import utc
+from timeline.errors import InvalidArgument
+
 
 class Clock(Protocol):
     """The source of the time of calls without ``now``; of durations too, if it is a `MeasuringClock`."""
@@ -50,3 +53,20 @@ class StoppedClock:
     def monotonic(self) -> float:
         """Return the same reading each time."""
         return 0.0
+
+
+def time_of(clock: Clock) -> datetime:
+    """Return a clock's time, in UTC.
+
+    Raises:
+        InvalidArgument: the clock, which is an application's, gives no moment, or one without a time zone.
+    """
+    at = clock.now()
+    if not isinstance(at, datetime):
+        raise InvalidArgument(
+            "clock", f"gives a moment, such as datetime.now(UTC), not one of type {type(at).__name__}"
+        )
+    try:
+        return utc(at)
+    except ValueError as error:
+        raise InvalidArgument("clock", f"gives a moment that {error}") from None

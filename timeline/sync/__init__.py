@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, Type
 from anyio.from_thread import start_blocking_portal
 
 import timeline
-from timeline import checks
 from timeline.agent.list_follower import ListFollower as AsyncListFollower
 from timeline.agent.recall import RecallTool as AsyncRecallTool
 from timeline.agent.step_hook import StepHook as AsyncStepHook
@@ -38,7 +37,7 @@ from timeline.ports import EventStore
 from timeline.retention import rehearse as rehearse_async
 from timeline.retention import scavenge as scavenge_async
 from timeline.sync.loop_thread import LoopThread
-from timeline.sync.twins import Twin, blocking, calling, iterating, like, twin_of_function, twin_of_method
+from timeline.sync.twins import Twin, blocking, calling, iterating, like, plain_events, twin_of_function, twin_of_method
 from timeline.timeline import Timeline as AsyncTimeline
 from timeline.view import TimelineView as AsyncTimelineView
 
@@ -425,7 +424,7 @@ class Timeline(TimelineView):
         now: datetime | None = None,
     ) -> Recording:
         """See `timeline.Timeline.recording`."""
-        checks.plain_events(stream)
+        plain_events(stream)
         inner = self._inner._recording(stream, started_at=started_at, request=request, now=now)  # noqa: SLF001 - its face
         return Recording(self._portal, inner, stream)
 

@@ -5,18 +5,19 @@ No body is written twice: a twin only passes the call to the event loop of its s
 
 from __future__ import annotations
 
+from collections.abc import Coroutine, Iterable
 from contextlib import suppress
 from functools import partial, wraps
+from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar, cast
 
 import anyio.to_thread
 
-from timeline import checks
-from timeline.errors import StoreClosed
+from timeline.errors import InvalidArgument, StoreClosed
 from timeline.home import Home
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
     from timeline.sync.loop_thread import LoopThread
 
@@ -51,6 +52,28 @@ class Twin:
         return self._loop_thread
 
 
+def plain_events(stream: Any) -> None:
+    """Check that a value is a stream that ``for`` reads, as `timeline.sync` does."""
+    if not isinstance(stream, Iterable):
+        cure = "take the SDK's blocking client, or the library without timeline.sync for an asynchronous stream"
+        raise InvalidArgument(
+            "stream", f"is read by `for`, and an object of type {type(stream).__name__} cannot be; {cure}"
+        )
+
+
+def answered(answer: Any) -> Any:
+    """Return the answer of an application's function, which is an ordinary one under `timeline.sync`.
+
+    Raises:
+        TypeError: it is a coroutine, which nobody would await.
+    """
+    if isawaitable(answer):
+        if isinstance(answer, Coroutine):
+            answer.close()
+        raise TypeError("timeline.sync takes an ordinary function here, and this one is async: define it with `def`")
+    return answer
+
+
 def blocking(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]) -> Callable[Concatenate[Any, P], R]:
     """Make the twin of a coroutine method."""
 
@@ -71,10 +94,11 @@ def calling(
 
     @wraps(method)
     def call(self: Any, function: Callable[[A], R], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        checks.function("call", function, "is a function of a context, which asks the model")
+        if not callable(function):
+            raise InvalidArgument("call", f"is a function of a context, not of type {type(function).__name__}")
 
         async def in_thread(argument: A) -> R:
-            return cast("R", checks.answered(await anyio.to_thread.run_sync(function, argument)))
+            return cast("R", answered(await anyio.to_thread.run_sync(function, argument)))
 
         return cast("R", self._portal.call(partial(getattr(self._inner, method.__name__), in_thread, *args, **kwargs)))
 
