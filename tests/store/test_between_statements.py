@@ -31,9 +31,9 @@ class CompactedRows(SQLiteRows):
         super().__init__(store.database)
         self._store, self._done = store, False
 
-    async def info_and_snapshot(self, conversation: str) -> Row | None:
+    async def info_and_snapshot(self, conversation: str, *, of_row: bool = False) -> Row | None:
         """Read the rows, then move the window on and remove what lies before it."""
-        found = await super().info_and_snapshot(conversation)
+        found = await super().info_and_snapshot(conversation, of_row=of_row)
         if not self._done:
             self._done = True
             timeline = await Timeline.open(self._store, conversation)
@@ -49,10 +49,10 @@ class OvertakenRows(SQLiteRows):
         super().__init__(store.database)
         self._store = store
 
-    async def info(self, conversation: str) -> Row | None:
+    async def info(self, conversation: str, *, of_row: bool = False) -> Row | None:
         """Append, then read the conversation's row."""
         await self._store.append(conversation, [block_event("ar:turn_2.user.prompt")])
-        return await super().info(conversation)
+        return await super().info(conversation, of_row=of_row)
 
     async def key(self, conversation: str) -> int | None:
         """Append, then read the conversation's key."""
