@@ -110,6 +110,14 @@ def test_messages_in_another_order_are_said_again_in_that_order() -> None:
     assert told(last_first, divergence(last_first, log("abc", ids=True))) == ("cab", (1, 2, 3))
 
 
+def test_a_moved_message_is_not_taken_for_another_that_says_the_same() -> None:
+    """Neither a new one in its old place, nor itself in the place of another: it would be shown twice."""
+    new_in_its_place = said("abaab", "id1", "new", "id3", "id4", "id2")
+    assert told(new_in_its_place, divergence(new_in_its_place, log("abaa", ids=True))) == ("baab", (2, 3, 4))
+    in_anothers = said("aaa", "id2", "id1", "id4")
+    assert told(in_anothers, divergence(in_anothers, log("aaaa", ids=True))) == ("aaa", (1, 2, 3, 4))
+
+
 def test_a_message_that_the_list_has_twice_is_said_twice() -> None:
     """The second one is new, and what lies between them is not left."""
     twice = said("aba", "id1", "id2", "id1")

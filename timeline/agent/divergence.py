@@ -107,7 +107,7 @@ class _Comparison:
         places: defaultdict[Given, list[int]] = defaultdict(list)
         for place, known in enumerate(self._known):
             if known.id:
-                places[Given(known.key, known.id)].append(place)
+                places[_given(known)].append(place)
         behind = -1
         for number, block in enumerate(self._given):
             own = places.get(block, [])
@@ -127,10 +127,14 @@ class _Comparison:
 
     def _first_moved(self) -> int | None:
         """Return the place of the first message that the list has behind one that the log has behind it, by its id."""
-        given = {block for number, block in enumerate(self._given) if block.id and number not in self._matched}
-        matched = {*self._matched.values()}
-        shown = ((n, Given(block.key, block.id)) for n, block in enumerate(self._known) if block.shown)
-        return next((n for n, block in shown if block in given and n not in matched), None)
+        elsewhere, matched = self._elsewhere(), {*self._matched.values()}
+        places = (n for n, block in enumerate(self._known) if block.shown and n not in matched)
+        return next((n for n in places if _given(self._known[n]) in elsewhere), None)
+
+    def _elsewhere(self) -> set[Given]:
+        """Return what the list and the log both have by its id, and the list in another place."""
+        logged = {_given(block) for block in self._known if block.id and block.shown}
+        return {b for n, b in enumerate(self._given) if b.id and n not in self._matched and b in logged}
 
     def _first_said_otherwise(self) -> int | None:
         """Return the place of the first thing that the list says otherwise in front of something that is known."""
@@ -148,11 +152,16 @@ class _Comparison:
         return None
 
     def _match_between(self) -> None:
-        """Match the rest in front of the last known message by content and order, each gap for itself."""
-        start, behind = 0, -1
+        """Match the rest in front of the last known message by content and order, each gap for itself.
+
+        A message that the list has elsewhere, by its id, is not the one that says the same here.
+        """
+        start, behind, elsewhere = 0, -1, self._elsewhere()
+        left = [block.shown and _given(block) not in elsewhere for block in self._known]
         for number, place in sorted(self._matched.items()):
-            gap = [n for n in range(behind + 1, place) if self._known[n].shown]
-            self._matched |= self._in_order(range(start, number), gap)
+            gap = [n for n in range(behind + 1, place) if left[n]]
+            between = [n for n in range(start, number) if self._given[n] not in elsewhere]
+            self._matched |= self._in_order(between, gap)
             start, behind = number + 1, place
 
     def _in_order(self, numbers: Sequence[int], places: Sequence[int]) -> dict[int, int]:
@@ -291,3 +300,8 @@ class _Comparison:
             abandoned=tuple(sorted({self._known[place].version for place in gone} - revived)),
             revived=tuple(sorted(revived)),
         )
+
+
+def _given(block: LoggedBlock) -> Given:
+    """Return a block of the log as a framework's list has it."""
+    return Given(block.key, block.id)
