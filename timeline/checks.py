@@ -43,6 +43,12 @@ def version_number(argument: str, value: Any) -> None:
         raise InvalidArgument(argument, f"is a version, a whole number such as 120, not {value!r}")
 
 
+def whole(argument: str, value: Any) -> None:
+    """Check that a value is a whole number."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise InvalidArgument(argument, f"is a whole number, not {value!r}")
+
+
 def positive(argument: str, value: Any) -> None:
     """Check that a value is a whole number from 1 on."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:

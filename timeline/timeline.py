@@ -353,7 +353,7 @@ class Timeline(TimelineView):
         if at is not None:
             checks.version_number("at", at)
         if call is not None:
-            checks.positive("call", call)
+            checks.whole("call", call)
         if conversation is not None:
             checks.new_id("conversation", conversation)
         if policy is not None:

@@ -56,6 +56,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "scavenged": lambda store: store.scavenged("a"),
     "load_base": lambda store: store.load_base("a"),
     "chain_head": lambda store: store.chain_head("a"),
+    "check_listed": lambda store: store.check_listed(),
     "chained": lambda store: _all(store.chained("a")),
     "read_written": lambda store: _all(store.read_written("a")),
     "examine": lambda store: store.examine(),

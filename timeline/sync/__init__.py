@@ -169,6 +169,7 @@ class Store(Twin):
     rewrite: Final = blocking(EventStore.rewrite)
     erase: Final = blocking(EventStore.erase)
     chain_head: Final = blocking(EventStore.chain_head)
+    check_listed: Final = blocking(EventStore.check_listed)
     chained: Final = iterating(EventStore.chained)
     read_written: Final = iterating(EventStore.read_written)
     examine: Final = blocking(EventStore.examine)
