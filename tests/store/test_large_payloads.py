@@ -71,15 +71,20 @@ async def test_a_large_event_in_the_place_of_another_is_refused(store: EventStor
 
 
 async def test_a_decision_about_very_many_blocks_is_encoded_off_the_loop(tmp_path: Path) -> None:
-    """The loop's own thread spends a fraction of what encoding takes."""
+    """The loop's own thread spends a fraction of what encoding takes, in one of five appends at the least.
+
+    In any of them the garbage collector may come by, in whichever thread.
+    """
     shown = tuple(Replacement(version=n, text=f"{n} {'hidden ' * 40}", tokens=40) for n in range(2, 4_002))
-    hidden = NewEvent(id=event_id(AT), at=AT, payload=BlocksHidden(reason="cold", blocks=shown))
+    hidden = BlocksHidden(reason="cold", blocks=shown)
     begun = thread_time()
-    encode_payload(hidden.payload)
+    encode_payload(hidden)
     encoding = thread_time() - begun
+    spent: list[float] = []
     async with open_store(tmp_path / "agent.db") as store:
-        begun = thread_time()
-        await store.append("c", [hidden])
-        assert thread_time() - begun < encoding / 2
-        [event] = [event async for event in store.read("c")]
-    assert event.payload == hidden.payload
+        for _ in range(5):
+            begun = thread_time()
+            await store.append("c", [NewEvent(id=event_id(AT), at=AT, payload=hidden)])
+            spent.append(thread_time() - begun)
+        assert [event.payload async for event in store.read("c")] == [hidden] * 5
+    assert min(spent) < encoding / 2
