@@ -61,9 +61,16 @@ class Signatures:
         return max(at if item.version < at else 0, max(spans, default=0))
 
     def _take(self, item: Item) -> None:
-        """Add a block to the prefix of those behind it."""
+        """Add a block to the prefix of those behind it.
+
+        One number stands for nearly all blocks: what was in their places up to the decision was always something else.
+        Whether two replacements are the same bytes is not kept, so that they count as different.
+        """
+        if item.form == "replaced":
+            self._changed_at = max(self._changed_at, item.changed_at)
+            return
         for start, end in _shown_otherwise(item):
-            if start == 0 and end == item.changed_at:  # of nearly all blocks: one number stands for them
+            if start == 0 and end == item.changed_at:
                 self._changed_at = max(self._changed_at, end)
             else:
                 self._spans[start, end] = max(item.changed_at, self._spans.get((start, end), 0))
@@ -103,12 +110,8 @@ def _shown_otherwise(item: Item) -> Iterator[tuple[int, int]]:
     """Return the spans of versions in which something else was sent in the place of an item than now, oldest first.
 
     Each is from a version to the one before its end. Before a summary there were the blocks that it covers; what is
-    signed before any other block does not stand behind it. Whether two replacements are the same bytes is not kept, so
-    that they count as different.
+    signed before any other block does not stand behind it.
     """
-    if item.form == "replaced":
-        yield 0, item.changed_at
-        return
     if item.is_summary:
         yield 0, item.version
     first = FormChange(item.version if item.is_summary else 0, "whole")
