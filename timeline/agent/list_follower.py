@@ -301,10 +301,8 @@ class _Said(NamedTuple):
 
 
 def _said(block: Block) -> _Said:
-    call, answers = (
-        block if isinstance(block, ToolCall) else None,
-        block.call_id if isinstance(block, ToolResult) else "",
-    )
+    call = block if isinstance(block, ToolCall) else None
+    answers = block.call_id if isinstance(block, ToolResult) else ""
     return _Said(nameless_key(block), call, answers)
 
 
