@@ -9,7 +9,9 @@ import pytest
 
 from timeline import policies
 from timeline.errors import InvalidLimits, InvalidPolicy
+from timeline.policy.files import parse_policy
 from timeline.policy.limits import LIMITS_VARIABLE, ModelLimits, limits_of, packaged_limits
+from timeline.policy.making import with_limit
 from timeline.policy.presets import PRESETS
 
 if TYPE_CHECKING:
@@ -116,6 +118,40 @@ def test_a_model_that_is_not_known_leaves_each_preset_its_own_limit() -> None:
         16_000,
         4_096,
     )
+
+
+def test_a_misspelt_model_is_warned_of_with_the_nearest_name(caplog: pytest.LogCaptureFixture) -> None:
+    """It would compact at our 80,000 tokens, where its user believes in 200,000 or a million."""
+    policies.balanced(model="claude-opuss-4-5")
+    [message] = caplog.messages
+    assert message == (
+        "No limits are known for the model 'claude-opuss-4-5'; the nearest is 'claude-opus-4-5'. The policy keeps its "
+        "own limit of 80,000 tokens. Give max_tokens, or name a file with its limits in TIMELINE_LIMITS."
+    )
+
+
+def test_a_policy_file_with_a_misspelt_model_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    """The file's model is taken as a preset's is."""
+    parse_policy('model = "mistral-lage"')
+    [message] = caplog.messages
+    assert message.startswith("No limits are known for the model 'mistral-lage'.")
+
+
+def test_an_application_that_makes_its_policy_with_every_request_is_warned_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A line a request would be what one filters out."""
+    for _ in range(3):
+        policies.balanced(model="of-each-request")
+    assert len(caplog.messages) == 1
+
+
+def test_a_limit_that_is_given_makes_an_unknown_model_no_matter(caplog: pytest.LogCaptureFixture) -> None:
+    """Nor does a variant of a known model."""
+    policies.balanced(model="of-our-own", max_tokens=32_000)
+    with_limit(policies.balanced(), model="of-our-own", max_tokens=32_000)
+    policies.balanced(model="gpt-5-2026-01-01")
+    assert caplog.messages == []
 
 
 @pytest.mark.shows("003-11", "R-003-1")

@@ -142,7 +142,9 @@ def _whole(fields: dict[str, Any]) -> Policy:
     """Build a policy from its fields; its model, if named, supplies the limits and counter that they leave out."""
     model = fields.pop("model", None)
     policy = Policy.model_validate(fields)
-    return policy if model is None else Policy.model_validate({**of_model(model, policy, COUNTED), **fields})
+    return (
+        policy if model is None else Policy.model_validate({**of_model(model, policy, COUNTED, given=fields), **fields})
+    )
 
 
 def _changed(preset: Any, fields: dict[str, Any]) -> Policy:

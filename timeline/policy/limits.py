@@ -21,7 +21,7 @@ from timeline.errors import InvalidArgument, InvalidLimits
 from timeline.frozen import Frozen
 from timeline.policy.model_names import ahead_of, fit
 from timeline.policy.reading import InvalidToml, read_toml
-from timeline.policy.text import problem_of
+from timeline.policy.text import nearest, problem_of
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -173,8 +173,7 @@ def limits_of(
     """
     if not isinstance(model, str):
         raise InvalidArgument("model", f"is a model's name, such as 'gpt-4o', not of type {type(model).__name__}")
-    named = (file, os.environ.get(LIMITS_VARIABLE))
-    tables = (*(read_limits(name) for name in named if name), packaged_limits())
+    tables = _tables(file)
     found = next((limits for table in tables if (limits := table.find(model, preset)) is not None), default)
     if found.trigger is None:
         rows = (row for table in tables if (row := table.provider(model, preset)) is not None)
@@ -185,6 +184,27 @@ def limits_of(
     if context is not None:
         found = found.model_copy(update={"context": context, "max_input": None})
     return found if max_output is None else found.model_copy(update={"max_output": max_output})
+
+
+def unknown_model(model: str, preset: str) -> str | None:
+    """Return, of a model that no table has, a sentence which says so and names the nearest that one has.
+
+    Returns:
+        None where its limits are known.
+
+    Raises:
+        InvalidLimits: the file that TIMELINE_LIMITS names cannot be used.
+    """
+    tables = _tables()
+    if any(table.find(model, preset) is not None for table in tables):
+        return None
+    starts = {start for table in tables for limits in table.limits for start in limits.models}
+    return f"No limits are known for the model {model!r}{nearest(model, starts)}."
+
+
+def _tables(file: str | PathLike[str] | None = None) -> tuple[LimitsTable, ...]:
+    named = (file, os.environ.get(LIMITS_VARIABLE))
+    return (*(read_limits(name) for name in named if name), packaged_limits())
 
 
 def own_limits(model: str, preset: str) -> ModelLimits | None:

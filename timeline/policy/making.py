@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from functools import wraps
+from functools import lru_cache, wraps
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias
 
 from pydantic import TypeAdapter, ValidationError
 
+from timeline.display.logs import logger_of
 from timeline.errors import InvalidPolicy
 from timeline.events import PolicyOrigin
-from timeline.policy.limits import ModelLimits, limits_of, own_limits
+from timeline.policy.limits import ModelLimits, limits_of, own_limits, unknown_model
 from timeline.policy.model import Never, Overdrawn, OverFallingShare, OverShare, Policy
 from timeline.policy.text import invalid_policy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from timeline.policy.model import Trigger
 
 P = ParamSpec("P")
+_LOGGER: Final = logger_of("timeline")
 _AS_GIVEN: Final[TypeAdapter[Any]] = TypeAdapter(Any)
 
 Model: TypeAlias = str | ModelLimits | None
@@ -90,7 +92,7 @@ def make(
         policy = Policy.model_validate({**named, **changes})
         if model is None:
             return policy
-        taken = of_model(model, policy, takes, preset=build.__name__)
+        taken = of_model(model, policy, takes, given=changes, preset=build.__name__)
         return Policy.model_validate({**named, **taken, **changes})
     except ValidationError as error:
         raise invalid_policy(error, Policy, keywords=keywords_of(build)) from None
@@ -117,19 +119,27 @@ def with_limit(policy: Policy, *, max_tokens: int | None = None, model: Model = 
         InvalidLimits: the file that TIMELINE_LIMITS names cannot be used.
     """
     takes = LIMITED if policy.counter == "chars4" else COUNTED
-    changes = {} if model is None else of_model(model, policy, takes)
-    if max_tokens is not None:
-        changes["max_tokens"] = max_tokens
+    given = {} if max_tokens is None else {"max_tokens": max_tokens}
+    taken = {} if model is None else of_model(model, policy, takes, given=given)
     try:
-        return Policy.model_validate({**policy.model_dump(), **changes})
+        return Policy.model_validate({**policy.model_dump(), **taken, **given})
     except ValidationError as error:
         raise invalid_policy(error, Policy) from None
 
 
-def of_model(model: str | ModelLimits, policy: Policy, takes: tuple[str, ...], *, preset: str = "") -> dict[str, Any]:
-    """Return the fields that a policy takes from a model; an unknown model has the policy's own limit.
+def of_model(
+    model: str | ModelLimits, policy: Policy, takes: tuple[str, ...], *, given: Collection[str], preset: str = ""
+) -> dict[str, Any]:
+    """Return the fields that a policy takes from a model; an unknown model has the policy's own limit, with a warning.
 
     The trigger is among them where the limits name a share: the policy's trigger with that share.
+
+    Args:
+        model: whose limits.
+        policy: the policy as it is without the model.
+        takes: names of the fields that it takes.
+        given: names of the fields that the caller gives, which go before what the model has.
+        preset: takes the providers' figures that are for this preset, too.
 
     Raises:
         InvalidPolicy: the model is neither a name nor limits.
@@ -137,6 +147,8 @@ def of_model(model: str | ModelLimits, policy: Policy, takes: tuple[str, ...], *
     """
     limits = model
     if isinstance(limits, str):
+        if "max_tokens" not in given:
+            _warn_of_unknown(limits, policy.max_tokens, preset)
         limits = limits_of(limits, default=ModelLimits(context=policy.max_tokens), preset=preset)
     elif not isinstance(limits, ModelLimits):
         raise InvalidPolicy("model", f"it is a model's name, or what limits_of says, not {limits!r}")
@@ -151,6 +163,18 @@ def of_model(model: str | ModelLimits, policy: Policy, takes: tuple[str, ...], *
     }
     taken: dict[str, Any] = {name: found[name] for name in takes}
     return taken if limits.trigger is None else {**taken, "trigger": _at_share(policy.trigger, limits.trigger)}
+
+
+@lru_cache(maxsize=128)
+def _warn_of_unknown(model: str, max_tokens: int, preset: str) -> None:
+    """Log that a model's name is in no table: a misspelt one has a small limit, or one above what its provider takes.
+
+    Once a process for each name: an application may make its policy with every request.
+    """
+    problem = unknown_model(model, preset)
+    if problem is not None:
+        cure = "Give max_tokens, or name a file with its limits in TIMELINE_LIMITS."
+        _LOGGER.warning("%s The policy keeps its own limit of %s tokens. %s", problem, f"{max_tokens:,}", cure)
 
 
 def _at_share(trigger: Trigger, share: float) -> Trigger:
