@@ -8,23 +8,20 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from pydantic import JsonValue, ValidationError
+from pydantic import ValidationError
 
 from tests.scenes import AT, log_of, opened
 from timeline.blocks import (
     KNOWN_TYPES,
     AssistantCompletion,
-    Attachment,
     CustomBlock,
     NewerBlock,
     Reasoning,
     ToolCall,
-    ToolResult,
     UserPrompt,
     newer_block,
     parse_block,
 )
-from timeline.content.media_tokens import IMAGE_TOKENS, image_count, media_characters, media_tokens, media_within
 from timeline.errors import InvalidBlock, TimelineError
 from timeline.store.memory import MemoryStore
 
@@ -224,81 +221,6 @@ def test_arguments_that_are_no_object_are_kept_as_the_model_wrote_them() -> None
     assert block.arguments == '{"a": 1,'
 
 
-async def test_a_picture_costs_what_the_provider_says() -> None:
-    """A content part that is a picture is counted at the documented ceiling."""
-    picture: dict[str, JsonValue] = {
-        "type": "image",
-        "source": {"type": "base64", "media_type": "image/png", "data": "aGk="},
-    }
-    block = ToolResult(call_id="c", text="abcd", data=[picture, {"type": "text", "text": "t"}, picture])
-    timeline = await opened(MemoryStore())
-    await timeline.append(block)
-    assert image_count(block) == 2
-    assert timeline.window.items[0].tokens == 1 + 2 * IMAGE_TOKENS
-
-
-_FILE = "QUFB" * 50_000
-
-
-@pytest.mark.parametrize(
-    "part",
-    [
-        {"type": "file", "file": {"filename": "a.pdf", "file_data": _FILE}},
-        {"type": "input_file", "file_data": _FILE},
-        {"type": "input_audio", "input_audio": {"data": _FILE, "format": "wav"}},
-        {"type": "inlineData", "inlineData": {"mimeType": "video/mp4", "data": _FILE}},
-        {"inline_data": {"mime_type": "application/pdf", "data": _FILE}},
-        {"type": "file", "mediaType": "application/pdf", "data": _FILE},
-    ],
-    ids=["file", "input_file", "input_audio", "inlineData", "inline_data", "AI SDK"],
-)
-def test_a_file_costs_the_same_in_the_form_of_every_provider(part: dict[str, JsonValue]) -> None:
-    """A limit holds only where the same document counts the same."""
-    source: dict[str, JsonValue] = {"type": "base64", "media_type": "application/pdf", "data": _FILE}
-    document: dict[str, JsonValue] = {"type": "document", "source": source}
-    assert media_tokens(Attachment(data=part)) == media_tokens(Attachment(data=document)) == len(_FILE) // 33
-
-
-@pytest.mark.parametrize(
-    "part",
-    [
-        {"type": "file", "file": {"file_id": "f1"}},
-        {"type": "input_file", "file_url": "https://example.org/a.pdf"},
-        {"type": "fileData", "fileData": {"fileUri": "gs://a/b.mp4", "mimeType": "video/mp4"}},
-        {"inlineData": {"mimeType": "image/png", "data": _FILE}},
-        {"image": {"format": "png", "source": {"bytes": _FILE}}},
-        {"type": "file", "mediaType": "image/png", "data": _FILE},
-    ],
-    ids=["id", "address", "Google's address", "picture", "Bedrock's picture", "the AI SDK's picture"],
-)
-def test_a_file_elsewhere_costs_as_much_as_a_picture(part: dict[str, JsonValue]) -> None:
-    """Nothing is known of its size, and a picture's size is not that of its file."""
-    assert media_tokens(Attachment(data=part)) == IMAGE_TOKENS
-
-
-def test_a_picture_inside_a_document_costs_what_a_picture_costs() -> None:
-    """Its base64 was counted as text: a screenshot was more than the window."""
-    picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": _FILE}}
-    content = [{"type": "text", "text": "page"}, picture]
-    block = Attachment(data={"type": "document", "source": {"type": "content", "content": content}})
-    assert IMAGE_TOKENS < media_tokens(block) < IMAGE_TOKENS + 20
-    assert image_count(block) == 1
-    assert media_characters(block) > len(_FILE)
-
-
-def test_a_part_whose_type_is_no_text_is_no_picture() -> None:
-    """Data comes from anywhere; it is stored as it is."""
-    block = Attachment(data={"type": ["image"]})
-    assert (image_count(block), media_tokens(block)) == (0, 0)
-
-
-def test_a_file_that_an_earlier_release_did_not_count_is_no_part_of_its_tokens() -> None:
-    """A log keeps the counts of its appends: a text of fewer tokens than none would be what is left of them."""
-    block = Attachment(data={"type": "file", "file": {"file_data": _FILE}})
-    assert [media_within(block, tokens) for tokens in (1, media_tokens(block))] == [0, media_tokens(block)]
-
-
-@pytest.mark.shows("004-16")
 async def test_append_fills_in_turn_path_and_time_and_returns_what_was_stored() -> None:
     """What comes back is the stored block, whole."""
     timeline = await opened(MemoryStore())

@@ -5,10 +5,21 @@ No tokenizer counts them. They are estimated by their size, as the providers doc
 
 from __future__ import annotations
 
+from binascii import Error, a2b_base64
+from io import BytesIO
+from math import ceil
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import Attachment, Reasoning, ToolResult, UserPrompt
-from timeline.content.native import DRAWN, FOUND_TOOLS, GOOGLE_FILES, SHELL_OUTPUT, google_kind, server_part
+from timeline.content.native import (
+    DRAWN,
+    FOUND_TOOLS,
+    GOOGLE_FILES,
+    SHELL_OUTPUT,
+    google_kind,
+    server_part,
+    standard_base64,
+)
 from timeline.content.parts import typed
 from timeline.frozen import canonical_json
 
@@ -18,7 +29,18 @@ if TYPE_CHECKING:
     from timeline.blocks import Block
 
 IMAGE_TOKENS: Final = 1_600
-"""Tokens of a picture: the ceiling that Anthropic documents for one picture (1.15 megapixels)."""
+"""Tokens of a picture whose size is not at hand: what a screenshot of 1.2 megapixels costs at Anthropic."""
+PATCH: Final = 28
+"""Pixels of the side of a square that is a token at Anthropic; OpenAI's 32, at 1.2 tokens each, come out below."""
+LONGEST_EDGE: Final = 2_576
+"""Pixels of the longer edge above which Anthropic scales a picture down."""
+FEWEST_IMAGE_TOKENS: Final = 1_120
+"""Tokens of a small picture: what Gemini 3 takes for one of any size.
+
+A count in a log is for every provider, so it is that of the dearest: a count below it ends in a refused request.
+"""
+MOST_IMAGE_TOKENS: Final = 4_784
+"""Tokens of a large picture: the most that Anthropic takes."""
 DOCUMENT_CHARACTERS: Final = 33
 """Characters of base64 to a token of a document: a page of some 75 KB costs up to 3,000 tokens."""
 _OPAQUE_KEYS: Final = (
@@ -27,6 +49,14 @@ _OPAQUE_KEYS: Final = (
 )
 _FILE_KEYS: Final = ("source", "file", "input_audio", "inlineData", "inline_data", "fileData", "file_data")
 """The keys under which the parts of providers hold a file."""
+_PICTURE_KEYS: Final = ("source", "image_url", "inlineData", "inline_data")
+"""The keys under which the parts of providers hold a picture."""
+_CONTENT_KEYS: Final = ("data", "bytes", "url", "image_url", "image", "base64", "result")
+"""The keys for its content, in such an object or in the part itself: base64, or an address that may hold it."""
+_HEADS: Final = (4_096, 400_000)
+"""Characters of base64 in which a picture says its size: nearly all do at once, a camera's behind its own pages."""
+_RASTERS: Final = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF")
+"""How the formats begin that providers take: PNG, JPEG, GIF and WebP."""
 _IMAGE_PARTS: Final = frozenset({"image", "image_url", "input_image"})
 
 
@@ -58,7 +88,7 @@ def media_tokens(block: Block) -> int:
     tokens = 0
     for part in _parts(block):
         if _kind_of(part) == DRAWN or _is_picture(part):
-            tokens += IMAGE_TOKENS
+            tokens += _picture_tokens(part)
         elif _kind_of(part) == FOUND_TOOLS:
             tokens += max(0, len(canonical_json(part)) - len(block.text)) // 4
         elif _kind_of(part) == SHELL_OUTPUT:
@@ -85,7 +115,7 @@ def media_characters(block: Block) -> int:
 def media_within(block: Block, tokens: int) -> int:
     """Return the estimate for a block's pictures and documents as far as its stored tokens hold it.
 
-    An earlier release counted no file in some providers' forms, and a block keeps the count of its append.
+    Earlier releases counted no file in some providers' forms, and all pictures alike; a block keeps its count.
     """
     media = media_tokens(block)
     return media if media <= tokens else 0
@@ -114,6 +144,46 @@ def _inline_type(part: dict[str, Any]) -> str:
     inline = part.get("inlineData", part.get("inline_data"))
     mime = inline.get("mimeType", inline.get("mime_type")) if isinstance(inline, dict) else None
     return mime if isinstance(mime, str) else ""
+
+
+def _picture_tokens(part: dict[str, Any]) -> int:
+    size = _pixels(_picture_content(part))
+    if size is None:
+        return IMAGE_TOKENS
+    scale = min(1.0, LONGEST_EDGE / max(size))
+    width, height = (ceil(edge * scale / PATCH) for edge in size)
+    return min(max(width * height, FEWEST_IMAGE_TOKENS), MOST_IMAGE_TOKENS)
+
+
+def _picture_content(part: dict[str, Any]) -> str:
+    """Return the base64 of a picture, or what stands in its place, such as an address."""
+    holders = [inner for key in _PICTURE_KEYS if isinstance(inner := part.get(key), dict)]
+    values = (holder.get(key) for holder in (*holders, part) for key in _CONTENT_KEYS)
+    content = next((value for value in values if isinstance(value, str)), "")
+    return content.partition(",")[2] if content[:5].lower() == "data:" else content
+
+
+def _pixels(content: str) -> tuple[int, int] | None:
+    """Return width and height of a picture in base64; None where its beginning does not say them."""
+    import imagesize  # noqa: PLC0415 - only a picture asks, and it brings a client of HTTP that nothing here calls
+
+    for most in _HEADS:
+        head = _decoded(content[:most])
+        if not head.startswith(_RASTERS):
+            return None
+        width, height = imagesize.get(BytesIO(head))
+        if width > 0 and height > 0:
+            return width, height
+    return None
+
+
+def _decoded(text: str) -> bytes:
+    """Return the bytes of the beginning of a base64 text, none where it is no base64; line ends may divide it."""
+    joined = "".join(text.split())
+    try:
+        return a2b_base64(standard_base64(joined[: len(joined) // 4 * 4]))
+    except Error:
+        return b""
 
 
 def _shell_characters(part: dict[str, Any]) -> int:
