@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from timeline.blocks import instant_text
 from timeline.errors import ConversationErased, ConversationNotFound, HistoryUnavailable, StoreCorrupt
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 
     from .codec import Row
     from .log_rows import LogRows, Pages
+
+_Place = TypeVar("_Place", int, tuple[str, str])
+_ReadsPage: TypeAlias = "Callable[[_Place, int], Awaitable[list[Row]]]"
+_ReadsRow: TypeAlias = "Callable[[str], Awaitable[Row | None]]"
 
 _WINDOW_PAGE: Final = 2_000
 _STEP: Final = 8
@@ -166,7 +170,8 @@ class LogReader:
         Raises:
             StoreCorrupt: an event of the window is damaged or missing.
         """
-        found = await _at_least_of_row(self._rows.info_and_snapshot, conversation)
+        reads = self._rows.whole.info_and_snapshot, self._rows.bare.info_and_snapshot
+        found = await _or_bare(*reads, conversation)
         if found is None:
             raise await self.missing(conversation)
         *row, body, stored = found
@@ -187,7 +192,7 @@ class LogReader:
         async for owner, page in self._pages(self._rows.pages(None), parts, start - 1, info.version, _WINDOW_PAGE):
             events += await all_decoded(owner, page, self.where)
         if len(events) != len(carried) + max(0, info.version - start + 1):
-            again = await _at_least_of_row(self._rows.info_and_snapshot, conversation)
+            again = await _or_bare(*reads, conversation)
             if again is None or again[-2] != body:
                 return await self.load_window(conversation)  # it moved on, and what it left was scavenged or erased
             raise StoreCorrupt(
@@ -232,7 +237,7 @@ class LogReader:
 
     async def info(self, conversation: str) -> ConversationInfo:
         """Return the facts of one conversation; without its compactions where the events that say them do not read."""
-        row = await _at_least_of_row(self._rows.info, conversation)
+        row = await _or_bare(self._rows.whole.info, self._rows.bare.info, conversation)
         if row is None:
             raise await self.missing(conversation)
         return decode_info(row, self.where)
@@ -245,7 +250,8 @@ class LogReader:
                 yielded, and so was one of such events, without its compactions.
         """
         after, damaged = 0, list[StoreCorrupt]()
-        while rows := await self._listed(self._rows.conversations, after, checked_page(page), damaged):
+        reads = self._rows.whole.conversations, self._rows.bare.conversations
+        while rows := await self._listed(*reads, after, checked_page(page), damaged):
             async for info in self._infos(rows, damaged):
                 yield info
             after = rows[-1][0]
@@ -262,7 +268,8 @@ class LogReader:
                 yielded, and so was one of such events, without its compactions.
         """
         place, damaged = _FRONT if before is None else (instant_text(before[0]), before[1]), list[StoreCorrupt]()
-        while rows := await self._listed(self._rows.recent_conversations, place, checked_page(page), damaged):
+        reads = self._rows.whole.recent_conversations, self._rows.bare.recent_conversations
+        while rows := await self._listed(*reads, place, checked_page(page), damaged):
             async for info in self._infos(rows, damaged):
                 yield info
             place = rows[-1][_UPDATED], rows[-1][_ID]
@@ -286,18 +293,23 @@ class LogReader:
             )
 
     async def _listed(
-        self, read: Callable[..., Awaitable[list[Row]]], place: Any, most: int, damaged: list[StoreCorrupt]
+        self,
+        read: _ReadsPage[_Place],
+        read_bare: _ReadsPage[_Place],
+        place: _Place,
+        most: int,
+        damaged: list[StoreCorrupt],
     ) -> list[Row]:
         """Return a page of rows. A damaged event, which says when one was compacted, keeps none from being listed."""
         try:
             return await read(place, most)
         except StoreCorrupt:
-            rows = await read(place, most, of_row=True)
+            rows = await read_bare(place, most)
         return [await self._with_compactions(row, damaged) for row in rows]
 
     async def _with_compactions(self, row: Row, damaged: list[StoreCorrupt]) -> Row:
         try:
-            return await self._rows.info(row[_ID]) or row  # it may be erased by now
+            return await self._rows.whole.info(row[_ID]) or row  # it may be erased by now
         except StoreCorrupt as error:
             what = f"the events that say when conversation {row[_ID]!r} was compacted do not read"
             damaged.append(StoreCorrupt(f"{self.where}: {what}. {self._cure}"))
@@ -415,7 +427,7 @@ class LogReader:
 
         What was appended since is found now, and a conversation that was erased since has none.
         """
-        row = await self._rows.info(conversation)
+        row = await self._rows.whole.info(conversation)
         last = 0 if row is None else row[2]
         if not (held := [version for version in missing if version <= last]):
             return
@@ -447,7 +459,7 @@ def _is_mistyped(row: Row) -> bool:
     return any(isinstance(each, bytes) for each in row[:-3]) or any(isinstance(each, str) for each in row[-3:])
 
 
-async def _at_least_of_row(read: Callable[..., Awaitable[Row | None]], conversation: str) -> Row | None:
+async def _or_bare(read: _ReadsRow, read_bare: _ReadsRow, conversation: str) -> Row | None:
     """Return a conversation's row; without its compactions where the events that say them do not read.
 
     An agent needs its window, and no event before it: what was compacted long ago may be lost.
@@ -455,7 +467,7 @@ async def _at_least_of_row(read: Callable[..., Awaitable[Row | None]], conversat
     try:
         return await read(conversation)
     except StoreCorrupt:
-        return await read(conversation, of_row=True)
+        return await read_bare(conversation)
 
 
 async def _up_to_damage(

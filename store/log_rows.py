@@ -33,8 +33,47 @@ PagesOfAll: TypeAlias = "Callable[[int, int], Awaitable[list[Row]]]"
 """Reads at most ``most`` events behind a position, by position, each behind its conversation."""
 
 
+class ConversationStatements(NamedTuple):
+    """The statements of `ConversationRows`, as a database writes them."""
+
+    info: str
+    info_and_snapshot: str
+    conversations: str
+    recent_conversations: str
+
+
+class ConversationRows(Protocol):
+    """The statements that read what is known of conversations; see `codec.decode_info`."""
+
+    async def info(self, conversation: str) -> Row | None:
+        """Return a conversation's row, its key first."""
+        ...
+
+    async def info_and_snapshot(self, conversation: str) -> Row | None:
+        """Return the same with the body and the checksum of its snapshot, both None without one."""
+        ...
+
+    async def conversations(self, after: int, most: int) -> list[Row]:
+        """Return the rows of conversations behind a key, by key."""
+        ...
+
+    async def recent_conversations(self, before: tuple[str, str], most: int) -> list[Row]:
+        """Return the rows of conversations behind a time and an id, the one that changed last first."""
+        ...
+
+
 class LogRows(Protocol):
     """The statements that read a log. A text that no database can hold finds no rows."""
+
+    @property
+    def whole(self) -> ConversationRows:
+        """The rows of conversations with their compactions, which are read from their events."""
+        ...
+
+    @property
+    def bare(self) -> ConversationRows:
+        """The rows of conversations by themselves: no event is read, and none has a compaction."""
+        ...
 
     @property
     def where(self) -> str:
@@ -52,25 +91,6 @@ class LogRows(Protocol):
 
     async def erased(self, conversation: str) -> tuple[str, str] | None:
         """Return the time and the reason of an erasure."""
-        ...
-
-    async def info(self, conversation: str, *, of_row: bool = False) -> Row | None:
-        """Return a conversation's row, its key first; see `codec.decode_info`.
-
-        With ``of_row`` no event is read: it has no compactions then.
-        """
-        ...
-
-    async def info_and_snapshot(self, conversation: str, *, of_row: bool = False) -> Row | None:
-        """Return the same with the body and the checksum of its snapshot, both None without one."""
-        ...
-
-    async def conversations(self, after: int, most: int, *, of_row: bool = False) -> list[Row]:
-        """Return the rows of conversations behind a key, by key."""
-        ...
-
-    async def recent_conversations(self, before: tuple[str, str], most: int, *, of_row: bool = False) -> list[Row]:
-        """Return the rows of conversations behind a time and an id, the one that changed last first."""
         ...
 
     async def count_unlisted(self) -> int:

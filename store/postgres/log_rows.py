@@ -14,12 +14,41 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Coroutine, Sequence
 
     from ..codec import Row
-    from ..log_rows import Pages, PagesOfAll
+    from ..log_rows import ConversationRows, ConversationStatements, Pages, PagesOfAll
     from .database import Database
     from .horizon import Horizon
 
 _EVENT: Final = 11
 """Columns of an event in a row."""
+
+
+class PostgresConversationRows:
+    """`store.log_rows.ConversationRows`, by the statements that are given."""
+
+    def __init__(self, database: Database, statements: ConversationStatements) -> None:
+        self._fetch = database.rows
+        self._statements = statements
+
+    async def info(self, conversation: str) -> Row | None:
+        """Return a conversation's row, its key first."""
+        rows = await self._fetch(self._statements.info, key_of(conversation))
+        return info_row(rows[0]) if rows else None
+
+    async def info_and_snapshot(self, conversation: str) -> Row | None:
+        """Return a conversation's row with the body and the checksum of its snapshot."""
+        rows = await self._fetch(self._statements.info_and_snapshot, key_of(conversation))
+        return info_row(rows[0]) if rows else None
+
+    async def conversations(self, after: int, most: int) -> list[Row]:
+        """Return the rows of conversations behind a key, by key."""
+        return [info_row(row) for row in await self._fetch(self._statements.conversations, after, most)]
+
+    async def recent_conversations(self, before: tuple[str, str], most: int) -> list[Row]:
+        """Return the rows of conversations behind a time and an id, the one that changed last first."""
+        at, id_ = before
+        return [
+            info_row(row) for row in await self._fetch(self._statements.recent_conversations, at, escaped(id_), most)
+        ]
 
 
 class PostgresRows:
@@ -31,6 +60,8 @@ class PostgresRows:
         self.where: str = database.where
         self.settled: Callable[[], Coroutine[Any, Any, None]] = horizon.settled
         self._ended = horizon.ended
+        self.whole: ConversationRows = PostgresConversationRows(database, statements.WHOLE)
+        self.bare: ConversationRows = PostgresConversationRows(database, statements.BARE)
         self._fetch = database.rows
 
     async def key(self, conversation: str) -> int | None:
@@ -42,30 +73,6 @@ class PostgresRows:
         """Return the time and the reason of an erasure."""
         rows = await self._fetch(statements.ERASED, key_of(conversation))
         return (rows[0][0], unescaped(rows[0][1])) if rows else None
-
-    async def info(self, conversation: str, *, of_row: bool = False) -> Row | None:
-        """Return a conversation's row, its key first."""
-        statement = statements.INFO_OF_ROW if of_row else statements.INFO
-        rows = await self._fetch(statement, key_of(conversation))
-        return info_row(rows[0]) if rows else None
-
-    async def info_and_snapshot(self, conversation: str, *, of_row: bool = False) -> Row | None:
-        """Return a conversation's row with the body and the checksum of its snapshot."""
-        statement = statements.INFO_OF_ROW_AND_SNAPSHOT if of_row else statements.INFO_AND_SNAPSHOT
-        rows = await self._fetch(statement, key_of(conversation))
-        return info_row(rows[0]) if rows else None
-
-    async def conversations(self, after: int, most: int, *, of_row: bool = False) -> list[Row]:
-        """Return the rows of conversations behind a key, by key."""
-        statement = statements.CONVERSATIONS_OF_ROWS if of_row else statements.CONVERSATIONS
-        return [info_row(row) for row in await self._fetch(statement, after, most)]
-
-    async def recent_conversations(self, before: tuple[str, str], most: int, *, of_row: bool = False) -> list[Row]:
-        """Return the rows of conversations behind a time and an id, the one that changed last first."""
-        statement = statements.RECENT_CONVERSATIONS_OF_ROWS if of_row else statements.RECENT_CONVERSATIONS
-        at, id_ = before
-        rows = await self._fetch(statement, at, escaped(id_), most)
-        return [info_row(row) for row in rows]
 
     async def count_unlisted(self) -> int:
         """Return how many conversations have events and no row."""

@@ -15,6 +15,7 @@ from typing import Final
 
 from timeline.events.chain import SALT, SIZE
 
+from ..log_rows import ConversationStatements
 from .create import TENANT
 from .escaping import HASH
 
@@ -95,7 +96,6 @@ def _compacted() -> str:
 
 _ROW = "key, id, conversations.version, window_start, title, parent, created_at, updated_at, base, first_version"
 _INFO = f"{_ROW}, compacted.found[1]::bigint, compacted.found[2]"
-_INFO_OF_ROW = f"{_ROW}, 0::bigint, NULL::text"
 """Without the compactions, which the events say: for a row whose events are damaged."""
 _OF_CONVERSATIONS = f"conversations CROSS JOIN LATERAL (SELECT {_compacted()} OFFSET 0) AS compacted (found)"
 """The table with what `_INFO` asks beside it."""
@@ -291,27 +291,32 @@ UNPROVE_FACTS: Final = (
 ANY_ERASED: Final = f"SELECT EXISTS (SELECT 1 FROM erased WHERE id_key = ANY($1::text[]) AND {OWN})"
 CONVERSATION_KEY: Final = f"SELECT key FROM conversations WHERE id_key = $1 AND {OWN}"
 ERASED: Final = f"SELECT at, reason FROM erased WHERE id_key = $1 AND {OWN}"
-INFO: Final = f"SELECT {_INFO} FROM {_OF_CONVERSATIONS} WHERE id_key = $1 AND {OWN}"
-INFO_OF_ROW: Final = f"SELECT {_INFO_OF_ROW} FROM conversations WHERE id_key = $1 AND {OWN}"
-_WITH_SNAPSHOT = (
-    "LEFT JOIN LATERAL (SELECT body, checksum FROM snapshots WHERE conversation = conversations.key OFFSET 0) AS s"
-    f" ON true WHERE id_key = $1 AND {OWN}"
-)
-INFO_AND_SNAPSHOT: Final = f"SELECT {_INFO}, s.body, s.checksum FROM {_OF_CONVERSATIONS} {_WITH_SNAPSHOT}"
-INFO_OF_ROW_AND_SNAPSHOT: Final = f"SELECT {_INFO_OF_ROW}, s.body, s.checksum FROM conversations {_WITH_SNAPSHOT}"
-CONVERSATIONS: Final = f"SELECT {_INFO} FROM {_OF_CONVERSATIONS} WHERE {OWN} AND key > $1 ORDER BY key LIMIT $2"
-CONVERSATIONS_OF_ROWS: Final = (
-    f"SELECT {_INFO_OF_ROW} FROM conversations WHERE {OWN} AND key > $1 ORDER BY key LIMIT $2"
-)
-_RECENT = (
-    f"WHERE {OWN} AND key = ANY (ARRAY(SELECT c.key FROM conversations AS c"
-    f' WHERE c.{OWN} AND (c.updated_at COLLATE "C", c.id COLLATE "C") < ($1, $2)'
-    ' ORDER BY c.updated_at COLLATE "C" DESC, c.id COLLATE "C" DESC LIMIT $3))'
-    ' ORDER BY updated_at COLLATE "C" DESC, id COLLATE "C" DESC'
-)
-RECENT_CONVERSATIONS: Final = f"SELECT {_INFO} FROM {_OF_CONVERSATIONS} {_RECENT}"
-RECENT_CONVERSATIONS_OF_ROWS: Final = f"SELECT {_INFO_OF_ROW} FROM conversations {_RECENT}"
-"""No index has the times (ADR 0099): each append changes one, and would have to write the index as well."""
+
+
+def _conversation_statements(columns: str, table: str) -> ConversationStatements:
+    """Return what reads these columns of conversations.
+
+    No index has the times (ADR 0099): each append changes one, and would have to write the index as well.
+    """
+    latest = 'updated_at COLLATE "C" DESC, id COLLATE "C" DESC'
+    recent = (
+        f"SELECT c.key FROM conversations AS c WHERE c.{OWN}"
+        ' AND (c.updated_at COLLATE "C", c.id COLLATE "C") < ($1, $2)'
+        ' ORDER BY c.updated_at COLLATE "C" DESC, c.id COLLATE "C" DESC LIMIT $3'
+    )
+    return ConversationStatements(
+        info=f"SELECT {columns} FROM {table} WHERE id_key = $1 AND {OWN}",
+        info_and_snapshot=f"SELECT {columns}, s.body, s.checksum FROM {table} LEFT JOIN LATERAL (SELECT body, checksum"
+        " FROM snapshots WHERE conversation = conversations.key OFFSET 0) AS s ON true"
+        f" WHERE id_key = $1 AND {OWN}",
+        conversations=f"SELECT {columns} FROM {table} WHERE {OWN} AND key > $1 ORDER BY key LIMIT $2",
+        recent_conversations=f"SELECT {columns} FROM {table} WHERE {OWN} AND key = ANY (ARRAY({recent}))"
+        f" ORDER BY {latest}",
+    )
+
+
+WHOLE: Final = _conversation_statements(_INFO, _OF_CONVERSATIONS)
+BARE: Final = _conversation_statements(f"{_ROW}, 0::bigint, NULL::text", "conversations")
 COUNT_UNLISTED: Final = (
     f"WITH RECURSIVE held (key) AS (SELECT min(conversation) FROM events WHERE {OWN} UNION ALL SELECT"
     f" (SELECT min(e.conversation) FROM events AS e WHERE e.{OWN} AND e.conversation > held.key) FROM held"

@@ -13,8 +13,34 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from ..codec import Row
-    from ..log_rows import Pages, PagesOfAll
+    from ..log_rows import ConversationRows, ConversationStatements, Pages, PagesOfAll
     from .database import Database
+
+
+class SQLiteConversationRows:
+    """`store.log_rows.ConversationRows`, by the statements that are given."""
+
+    def __init__(self, database: Database, statements: ConversationStatements) -> None:
+        self._fetch = database.rows
+        self._statements = statements
+
+    async def info(self, conversation: str) -> Row | None:
+        """Return a conversation's row, its key first."""
+        rows = await self._fetch(self._statements.info, conversation)
+        return rows[0] if rows else None
+
+    async def info_and_snapshot(self, conversation: str) -> Row | None:
+        """Return a conversation's row with the body and the checksum of its snapshot."""
+        rows = await self._fetch(self._statements.info_and_snapshot, conversation)
+        return rows[0] if rows else None
+
+    async def conversations(self, after: int, most: int) -> list[Row]:
+        """Return the rows of conversations behind a key, by key."""
+        return await self._fetch(self._statements.conversations, after, most)
+
+    async def recent_conversations(self, before: tuple[str, str], most: int) -> list[Row]:
+        """Return the rows of conversations behind a time and an id, the one that changed last first."""
+        return await self._fetch(self._statements.recent_conversations, *before, most)
 
 
 class SQLiteRows:
@@ -24,6 +50,8 @@ class SQLiteRows:
 
     def __init__(self, database: Database) -> None:
         self.where: str = database.where
+        self.whole: ConversationRows = SQLiteConversationRows(database, statements.WHOLE)
+        self.bare: ConversationRows = SQLiteConversationRows(database, statements.BARE)
         self._fetch = database.rows
 
     async def key(self, conversation: str) -> int | None:
@@ -35,28 +63,6 @@ class SQLiteRows:
         """Return the time and the reason of an erasure."""
         rows = await self._fetch(statements.ERASED, conversation)
         return (rows[0][0], rows[0][1]) if rows else None
-
-    async def info(self, conversation: str, *, of_row: bool = False) -> Row | None:
-        """Return a conversation's row, its key first."""
-        statement = statements.INFO_OF_ROW if of_row else statements.INFO
-        rows = await self._fetch(statement, conversation)
-        return rows[0] if rows else None
-
-    async def info_and_snapshot(self, conversation: str, *, of_row: bool = False) -> Row | None:
-        """Return a conversation's row with the body and the checksum of its snapshot."""
-        statement = statements.INFO_OF_ROW_AND_SNAPSHOT if of_row else statements.INFO_AND_SNAPSHOT
-        rows = await self._fetch(statement, conversation)
-        return rows[0] if rows else None
-
-    async def conversations(self, after: int, most: int, *, of_row: bool = False) -> list[Row]:
-        """Return the rows of conversations behind a key, by key."""
-        statement = statements.CONVERSATIONS_OF_ROWS if of_row else statements.CONVERSATIONS
-        return await self._fetch(statement, after, most)
-
-    async def recent_conversations(self, before: tuple[str, str], most: int, *, of_row: bool = False) -> list[Row]:
-        """Return the rows of conversations behind a time and an id, the one that changed last first."""
-        statement = statements.RECENT_CONVERSATIONS_OF_ROWS if of_row else statements.RECENT_CONVERSATIONS
-        return await self._fetch(statement, *before, most)
 
     async def count_unlisted(self) -> int:
         """Return how many conversations have events and no row."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ..log_rows import ConversationStatements
 from ..removal import OTHER_SCAVENGED
 
 FILES_WHERE: Final = "list IN ('artifacts', 'files_read', 'files_written')"
@@ -73,7 +74,6 @@ def _of_compactions(total: str, wanted: str) -> str:
 
 _ROW = "key, id, conversations.version, window_start, title, parent, created_at, updated_at, base, first_version"
 _INFO = f"{_ROW}, {_of_compactions('sum', 'count(*)')}, {_of_compactions('max', 'max(e.at)')}"
-_INFO_OF_ROW = f"{_ROW}, 0, NULL"
 """Without the compactions, which the events say: for a row whose events are damaged."""
 
 # --- the writer ---------------------------------------------------------------------------------------------------
@@ -155,28 +155,31 @@ SET_HEAD: Final = "UPDATE conversations SET head = ? WHERE key = ?"
 
 # --- the readers --------------------------------------------------------------------------------------------------
 
-INFO: Final = f"SELECT {_INFO} FROM conversations WHERE id = ?"
-INFO_OF_ROW: Final = f"SELECT {_INFO_OF_ROW} FROM conversations WHERE id = ?"
-_SNAPSHOT_OF = (
-    "s.body, s.checksum FROM conversations LEFT JOIN snapshots AS s ON s.conversation = conversations.key WHERE id = ?"
-)
-INFO_AND_SNAPSHOT: Final = f"SELECT {_INFO}, {_SNAPSHOT_OF}"
-INFO_OF_ROW_AND_SNAPSHOT: Final = f"SELECT {_INFO_OF_ROW}, {_SNAPSHOT_OF}"
+
+def _conversation_statements(columns: str) -> ConversationStatements:
+    """Return what reads these columns of conversations.
+
+    No index has the times, which each append changes (ADR 0099): a look at 100,000 takes 20 ms.
+    """
+    recent = "SELECT key FROM conversations WHERE (updated_at, id) < (?, ?) ORDER BY updated_at DESC, id DESC LIMIT ?"
+    return ConversationStatements(
+        info=f"SELECT {columns} FROM conversations WHERE id = ?",
+        info_and_snapshot=f"SELECT {columns}, s.body, s.checksum FROM conversations"
+        " LEFT JOIN snapshots AS s ON s.conversation = conversations.key WHERE id = ?",
+        conversations=f"SELECT {columns} FROM conversations WHERE key > ? ORDER BY key LIMIT ?",
+        recent_conversations=f"SELECT {columns} FROM conversations WHERE key IN ({recent})"
+        " ORDER BY updated_at DESC, id DESC",
+    )
+
+
+WHOLE: Final = _conversation_statements(_INFO)
+BARE: Final = _conversation_statements(f"{_ROW}, 0, NULL")
 NEAREST_WAYPOINT: Final = (
     f"{WITH_LINEAGE}SELECT near.id, w.version, w.body, w.checksum FROM (SELECT l.key AS key, l.id AS id,"
     " (SELECT max(n.version) FROM waypoints AS n WHERE n.conversation = l.key AND n.version > ?"
     " AND n.version <= min(l.last, ?)) AS newest FROM lineage AS l ORDER BY newest DESC LIMIT 1) AS near"
     " CROSS JOIN waypoints AS w ON w.conversation = near.key AND w.version = near.newest"
 )
-CONVERSATIONS: Final = f"SELECT {_INFO} FROM conversations WHERE key > ? ORDER BY key LIMIT ?"
-CONVERSATIONS_OF_ROWS: Final = f"SELECT {_INFO_OF_ROW} FROM conversations WHERE key > ? ORDER BY key LIMIT ?"
-_RECENT = (
-    "conversations WHERE key IN (SELECT key FROM conversations WHERE (updated_at, id) < (?, ?)"
-    " ORDER BY updated_at DESC, id DESC LIMIT ?) ORDER BY updated_at DESC, id DESC"
-)
-RECENT_CONVERSATIONS: Final = f"SELECT {_INFO} FROM {_RECENT}"
-RECENT_CONVERSATIONS_OF_ROWS: Final = f"SELECT {_INFO_OF_ROW} FROM {_RECENT}"
-"""No index has the times, which each append changes (ADR 0099): a look at 100,000 takes 20 ms."""
 COUNT_UNLISTED: Final = (
     "WITH RECURSIVE held (key) AS (SELECT min(conversation) FROM events UNION ALL SELECT"
     " (SELECT min(e.conversation) FROM events AS e WHERE e.conversation > held.key) FROM held"

@@ -12,7 +12,8 @@ from timeline.errors import ConversationErased, HistoryUnavailable
 from timeline.retention import scavenge
 from timeline.store import open_store
 from timeline.store.log_reader import LogReader
-from timeline.store.sqlite.log_rows import SQLiteRows
+from timeline.store.sqlite import statements
+from timeline.store.sqlite.log_rows import SQLiteConversationRows, SQLiteRows
 from timeline.store.sqlite.store import SQLiteStore
 from timeline.store.testing import block_event, events
 
@@ -24,16 +25,16 @@ if TYPE_CHECKING:
     from timeline.store.codec import Row
 
 
-class CompactedRows(SQLiteRows):
+class Compacted(SQLiteConversationRows):
     """The rows of a store that is compacted and scavenged once, behind the first look at a conversation's window."""
 
     def __init__(self, store: SQLiteStore) -> None:
-        super().__init__(store.database)
+        super().__init__(store.database, statements.WHOLE)
         self._store, self._done = store, False
 
-    async def info_and_snapshot(self, conversation: str, *, of_row: bool = False) -> Row | None:
+    async def info_and_snapshot(self, conversation: str) -> Row | None:
         """Read the rows, then move the window on and remove what lies before it."""
-        found = await super().info_and_snapshot(conversation, of_row=of_row)
+        found = await super().info_and_snapshot(conversation)
         if not self._done:
             self._done = True
             timeline = await Timeline.open(self._store, conversation)
@@ -42,17 +43,26 @@ class CompactedRows(SQLiteRows):
         return found
 
 
-class OvertakenRows(SQLiteRows):
+class Overtaken(SQLiteConversationRows):
     """The rows of a store to which another writer appends before a conversation's row is read."""
+
+    def __init__(self, store: SQLiteStore) -> None:
+        super().__init__(store.database, statements.WHOLE)
+        self._store = store
+
+    async def info(self, conversation: str) -> Row | None:
+        """Append, then read the conversation's row."""
+        await self._store.append(conversation, [block_event("ar:turn_2.user.prompt")])
+        return await super().info(conversation)
+
+
+class OvertakenRows(SQLiteRows):
+    """The same where the conversation's key is read."""
 
     def __init__(self, store: SQLiteStore) -> None:
         super().__init__(store.database)
         self._store = store
-
-    async def info(self, conversation: str, *, of_row: bool = False) -> Row | None:
-        """Append, then read the conversation's row."""
-        await self._store.append(conversation, [block_event("ar:turn_2.user.prompt")])
-        return await super().info(conversation, of_row=of_row)
+        self.whole = Overtaken(store)
 
     async def key(self, conversation: str) -> int | None:
         """Append, then read the conversation's key."""
@@ -87,7 +97,9 @@ async def test_a_window_that_was_scavenged_meanwhile_is_read_again(tmp_path: Pat
         timeline = await Timeline.open(store, "a", policy=small_policy(max_tokens=4_000, keep_recent_tokens=400))
         await timeline.append(*(prompt(text=f"Card {number}. " * 90) for number in range(9)))
         await timeline.set_retention("window")
-        read = await LogReader(CompactedRows(store)).load_window("a")
+        rows = SQLiteRows(store.database)
+        rows.whole = Compacted(store)
+        read = await LogReader(rows).load_window("a")
         assert read == await store.load_window("a")
         assert read.snapshot is not None
 

@@ -38,9 +38,14 @@ PAGES_OF_FACTS = {
     for given in combinations(FACT_CONDITIONS, size)
 }
 MODULES = {**vars(statements), **vars(query_statements), "INSERT_EVENT": statements.INSERT_EVENTS[1]}
+OF_CONVERSATIONS = {
+    f"{name}.{kind}": text
+    for name, each in {"WHOLE": statements.WHOLE, "BARE": statements.BARE}.items()
+    for kind, text in each._asdict().items()
+}
 STATEMENTS = {
     name: text
-    for name, text in {**MODULES, **PAGES_OF_DIGESTS, **PAGES_OF_FACTS}.items()
+    for name, text in {**MODULES, **OF_CONVERSATIONS, **PAGES_OF_DIGESTS, **PAGES_OF_FACTS}.items()
     if isinstance(text, str) and re.match("(SELECT|INSERT|UPDATE|WITH) .*[^ ]$", text)
 }
 NAMED = dict.fromkeys(re.findall(r":(\w+)", " ".join(STATEMENTS.values())))
@@ -59,7 +64,7 @@ OF_A_REPAIR = {"REWRITTEN_SINCE", "ERASED_AND_LISTED", "WITHOUT_BASE"}
 """Read a number of each conversation, once an examination or for a thousand rows that a repair writes; nothing else
 uses them."""
 
-OF_THE_LIST = {"RECENT_CONVERSATIONS", "RECENT_CONVERSATIONS_OF_ROWS", "CONVERSATION_COUNT"}
+OF_THE_LIST = {"WHOLE.recent_conversations", "BARE.recent_conversations", "CONVERSATION_COUNT"}
 """Look at when each conversation changed, which has no index: each append would write it (ADR 0099)."""
 
 

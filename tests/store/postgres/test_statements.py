@@ -26,12 +26,17 @@ if TYPE_CHECKING:
 
     Connection = asyncpg.Connection[asyncpg.Record]
 
+OF_CONVERSATIONS = {
+    f"{name}.{kind}": text
+    for name, each in {"WHOLE": statements.WHOLE, "BARE": statements.BARE}.items()
+    for kind, text in each._asdict().items()
+}
 STATEMENTS = {
     name: text
-    for name, text in vars(statements).items()
+    for name, text in {**vars(statements), **OF_CONVERSATIONS}.items()
     if isinstance(text, str) and re.match(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH)\s", text) and not text.endswith(" ")
 }
-OF_THE_LIST = {"RECENT_CONVERSATIONS", "RECENT_CONVERSATIONS_OF_ROWS", "CONVERSATION_COUNT", "COUNT_UNLISTED"}
+OF_THE_LIST = {"WHOLE.recent_conversations", "BARE.recent_conversations", "CONVERSATION_COUNT", "COUNT_UNLISTED"}
 """Look at when each conversation changed, which has no index: each append would write it (ADR 0099). The last one looks
 up a row for each conversation, of all of them."""
 VALUES: dict[str, Any] = {
