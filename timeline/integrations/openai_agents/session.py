@@ -47,6 +47,7 @@ from timeline.integrations.openai_agents.model_calls import BEGUN, CALL, Begun, 
 from timeline.integrations.openai_agents.originals import as_items
 from timeline.integrations.openai_agents.replies import Replies, Reply, of_response
 from timeline.log.protocol import Draft
+from timeline.log.uncancelled import run_uncancelled
 from timeline.ports import SystemClock
 from timeline.timeline import Timeline
 
@@ -178,6 +179,8 @@ class TimelineSession:
         Items that were taken back and come again as they were are shown again instead of being stored twice. The output
         of a call that has one leaves what came of the first: an earlier `RunState` was resumed again.
 
+        A run that is cancelled meanwhile waits for that: its tools ran, and nobody else has their outputs.
+
         Raises:
             InvalidArgument: an item is nothing that JSON can hold; nothing was written.
             StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
@@ -185,6 +188,9 @@ class TimelineSession:
         call = self._call
         if call is not None and wrapper is not None and call.run is wrapper:
             self._note_the_run(BEGUN.get(), call)  # the SDK makes a run's first call in a context of its own
+        await run_uncancelled(self._add(items))
+
+    async def _add(self, items: Sequence[TResponseInputItem]) -> None:
         async with self._lock:
             await self._go_on()
             new: list[list[Block]] = []
@@ -404,6 +410,17 @@ class TimelineSession:
         """
         call = self._call_here()
         duration = None if call is None else call.watch.duration()
+        # What was answered was paid for: a run that is cancelled meanwhile waits until it is recorded.
+        await run_uncancelled(self._answered(call, response, model, wrapper, duration))
+
+    async def _answered(
+        self,
+        call: Call | None,
+        response: ModelResponse,
+        model: str,
+        wrapper: RunContextWrapper[Any] | None,
+        duration: float | None,
+    ) -> None:
         async with self._lock:
             if call is not None:
                 call.is_open = False
