@@ -46,16 +46,18 @@ with needs("pydantic-ai-slim", "pydantic-ai"):
         ModelResponse,
         NativeToolReturnPart,
         SystemPromptPart,
+        ToolReturn,
+        ToolReturnPart,
     )
     from pydantic_ai.tools import AgentDepsT
     from pydantic_ai.toolsets import FunctionToolset
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pydantic import JsonValue
     from pydantic_ai.capabilities.abstract import WrapRunHandler
-    from pydantic_ai.messages import ModelMessage
+    from pydantic_ai.messages import ModelMessage, ToolCallPart
     from pydantic_ai.models import ModelRequestContext
     from pydantic_ai.run import AgentRunResult
     from pydantic_ai.tools import ToolDefinition
@@ -126,6 +128,8 @@ class TimelineCapability(AbstractCapability[AgentDepsT]):
         """By run: the attempt that is being made."""
         self._histories: dict[str, list[ModelMessage]] = {}
         """By run: its history as the framework keeps it, which is another list than the one that a run begins with."""
+        self._returned: dict[str, dict[str, ToolReturnPart]] = {}
+        """By run: what its tools returned since its newest request, by the ids of their calls."""
 
     @classmethod
     def get_serialization_name(cls) -> str | None:
@@ -157,6 +161,7 @@ class TimelineCapability(AbstractCapability[AgentDepsT]):
             StoreError: the store refused.
         """
         self._histories[_run(ctx)] = ctx.messages
+        self._returned.pop(_run(ctx), None)  # they are in the history by now
         last = request_context.messages[-1]
         if not isinstance(last, ModelRequest):
             return request_context  # it asks the provider to go on with a response that it holds
@@ -202,6 +207,16 @@ class TimelineCapability(AbstractCapability[AgentDepsT]):
         self._attempts[_run(ctx)] = _Attempt(smaller, attempt.context)
         raise RetryModelRequest
 
+    async def after_tool_execute(
+        self, ctx: RunContext[AgentDepsT], *, call: ToolCallPart, tool_def: ToolDefinition, args: Any, result: Any
+    ) -> Any:
+        """Note what a tool returned: a run that ends before its next request has it in no history."""
+        del tool_def, args
+        content = result.return_value if isinstance(result, ToolReturn) else result
+        part = ToolReturnPart(call.tool_name, content, call.tool_call_id)
+        self._returned.setdefault(_run(ctx), {})[call.tool_call_id] = part
+        return result
+
     async def wrap_run(self, ctx: RunContext[AgentDepsT], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
         """Append the last messages of the run, even if it fails."""
         failure: BaseException | None = None
@@ -215,8 +230,10 @@ class TimelineCapability(AbstractCapability[AgentDepsT]):
             if unanswered is not None and unanswered.request is not None:
                 failed = self._failed(self._id(ctx), unanswered, failure or "the run ended before its answer")
                 await run_uncancelled(self._conversations.carry_out_async(failed))
-            history = parted(self._histories.pop(_run(ctx), ctx.messages))
-            await run_uncancelled(self._conversations.carry_out_async(self._caught_up(self._id(ctx), history)))
+            messages = self._histories.pop(_run(ctx), ctx.messages)
+            left = _left_out(messages, self._returned.pop(_run(ctx), {}))
+            caught_up = self._caught_up(self._id(ctx), parted(messages), left)
+            await run_uncancelled(self._conversations.carry_out_async(caught_up))
 
     def _rendered(
         self, conversation: str, history: Parted, system: JsonValue, tools: Sequence[JsonValue]
@@ -226,11 +243,20 @@ class TimelineCapability(AbstractCapability[AgentDepsT]):
         context: RenderedContext = yield Ours(render)
         return context
 
-    def _caught_up(self, conversation: str, history: Parted) -> Steps[Followed]:
-        """Append the new messages of a run's history to a conversation, and return it."""
+    def _caught_up(
+        self, conversation: str, history: Parted, left_out: Sequence[ToolReturnPart] = ()
+    ) -> Steps[Followed]:
+        """Append the new messages of a run's history to a conversation, and return it.
+
+        Args:
+            conversation: its id.
+            history: of the run.
+            left_out: results that the history is without. They have no ids: the framework may make the parts yet.
+        """
         followed = yield from self._conversations.opened(conversation)
         is_begun = yield Ours(lambda: bool(followed.timeline.window.items))
-        read, ids = read_units(history.conversation, is_begun=is_begun), [id_of(unit) for unit in history.conversation]
+        read = read_units([*history.conversation, *left_out], is_begun=is_begun)
+        ids = [*map(id_of, history.conversation), *("" for _ in left_out)]
         yield Ours(partial(followed.follower.take, read, ids=ids))
         return followed
 
@@ -284,6 +310,22 @@ class TimelineCapability(AbstractCapability[AgentDepsT]):
 
 def _run(ctx: RunContext[Any]) -> str:
     return ctx.run_id or ""
+
+
+def _left_out(messages: Sequence[ModelMessage], returned: Mapping[str, ToolReturnPart]) -> list[ToolReturnPart]:
+    """Return what the tools of a history's last response returned, and the history is without.
+
+    The framework adds results with the next request. A run that is left before it, also one that is cancelled while its
+    consumer looks at a result, has run its tools and has no such request.
+    """
+    calls: list[str] = []
+    answered: set[str] = set()
+    for message in messages:
+        if isinstance(message, ModelResponse):
+            calls, answered = [call.tool_call_id for call in message.tool_calls], set()
+        else:
+            answered |= {getattr(part, "tool_call_id", "") for part in message.parts}
+    return [returned[call] for call in calls if call in returned and call not in answered]
 
 
 def _system_of(history: Parted, request: ModelRequestContext) -> JsonValue:
