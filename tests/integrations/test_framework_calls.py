@@ -20,8 +20,9 @@ from pydantic_ai.exceptions import ModelHTTPError
 import timeline.sync
 from tests.integrations import test_langchain, test_pydantic_ai
 from tests.integrations.working import all_fine, bash, small, working
-from tests.providers import FakeProvider, Hang, Trouble
+from tests.providers import Answer, FakeProvider, Hang, Trouble
 from timeline import Timeline, open_store
+from timeline.events import ModelCalled
 from timeline.integrations.framework_requests import framework_request, tools_for
 from timeline.integrations.langchain import TimelineMiddleware
 from timeline.integrations.openai_agents import TimelineSession
@@ -29,11 +30,12 @@ from timeline.integrations.pydantic_ai import TimelineCapability
 from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Sequence
     from pathlib import Path
 
     from tests.providers.script import Asked, Step
-    from timeline.ports import EventStore
+    from timeline.events import NewEvent
+    from timeline.ports import Appended, EventStore
 
 ROUNDS: Final = 16
 FAILING: Final = (2, 5)
@@ -189,6 +191,38 @@ async def test_a_call_that_is_cancelled_is_recorded_as_failed(tmp_path: Path, fr
             [call] = await read_calls(store)
     assert (call.finish_reason, call.body, call.unproved) == ("error", "framework", None)
     assert "ancelled" in call.error
+
+
+class _Slow(MemoryStore):
+    """A store that takes its time to write down a call, as a server may.
+
+    Attributes:
+        writes: set once it does.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.writes = asyncio.Event()
+
+    async def append(self, conversation: str, events: Sequence[NewEvent], **more: Any) -> Appended:
+        if any(isinstance(event.payload, ModelCalled) for event in events):
+            self.writes.set()
+            await asyncio.sleep(0.05)
+        return await super().append(conversation, events, **more)
+
+
+@pytest.mark.parametrize("framework", RUNS)
+async def test_a_call_whose_answer_came_whole_has_its_usage_though_the_run_is_cancelled(framework: str) -> None:
+    """The answer was paid for."""
+    work, _ = RUNS[framework]
+    store = _Slow()
+    with FakeProvider(Answer("Done.", input_tokens=70, output_tokens=7)) as provider:
+        task = asyncio.create_task(work(store, provider, "openai_chat"))
+        await store.writes.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert [(call.usage.output_tokens, call.error) for call in await read_calls(store)] == [(7, "")]
 
 
 async def test_a_frameworks_credentials_are_in_no_log() -> None:

@@ -17,6 +17,7 @@ import anyio.to_thread
 import timeline.sync
 from timeline import checks
 from timeline.errors import InvalidArgument, StoreMoved
+from timeline.log.uncancelled import run_uncancelled
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -33,9 +34,15 @@ _MOST_OPEN: Final = 64
 
 
 class Ours(NamedTuple):
-    """A step of the timeline, which runs in the event loop of the store."""
+    """A step of the timeline, which runs in the event loop of the store.
+
+    Attributes:
+        call: what is called.
+        whole: it is taken to its end, also where the hook is cancelled meanwhile.
+    """
 
     call: Callable[[], Any]
+    whole: bool = False
 
 
 class Theirs(NamedTuple):
@@ -138,6 +145,8 @@ class Conversations:
     async def _done(self, step: Ours | Theirs) -> Any:
         if isinstance(step, Ours) and self.blocking:
             return await anyio.to_thread.run_sync(step.call)
+        if isinstance(step, Ours) and step.whole:
+            return await run_uncancelled(step.call())
         result: Awaitable[Any] | Any = step.call()
         return await result if isawaitable(result) else result
 

@@ -266,7 +266,7 @@ class _Attempt:
     def _recorded(self, record: Callable[..., Any]) -> Steps[None]:
         self.is_recorded = True
         took = {"started_at": self.started_at, "duration": self.watch.duration(), "request": self.request}
-        yield Ours(partial(record, **took))
+        yield Ours(partial(record, **took), whole=True)  # what was answered was paid for
 
 
 def _system_of(request: ModelRequest[Any], leading: Sequence[AnyMessage]) -> JsonValue:

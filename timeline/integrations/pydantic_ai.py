@@ -185,7 +185,8 @@ class TimelineCapability(AbstractCapability[AgentDepsT]):
         del request_context
         attempt = self._attempts.pop(_run(ctx), None)
         took = {} if attempt is None else attempt.took()
-        await self._conversations.carry_out_async(self._recorded(self._id(ctx), response, took))
+        recorded = self._recorded(self._id(ctx), response, took)
+        await run_uncancelled(self._conversations.carry_out_async(recorded))  # what was answered was paid for
         return response
 
     async def on_model_request_error(
