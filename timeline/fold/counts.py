@@ -11,7 +11,7 @@ A unit is a counter, or a counter times a ratio: `o200k_base*1.33` are the token
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import FORM_KEY, RangeSummary, ToolCall
 from timeline.content.media_tokens import media_tokens, media_within, with_media
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from timeline.blocks import Block
     from timeline.events import Replacement
     from timeline.ports import TokenCounter
+
+
+_SCALED: Final = "*"
+"""In the name of a unit, before its ratio."""
 
 
 class ScaledCounter:
@@ -67,12 +71,12 @@ def in_unit(counter: TokenCounter, ratio: float) -> TokenCounter:
 
 def unit_name(counter: str, ratio: float) -> str:
     """Return the name of a unit."""
-    return counter if ratio == 1 else f"{counter}*{ratio:g}"
+    return counter if ratio == 1 else f"{counter}{_SCALED}{ratio:g}"
 
 
 def parts_of_unit(name: str) -> tuple[str, float]:
     """Return the counter and the ratio of a unit by its name; an application's counter may have any name."""
-    counter, sign, ratio = name.rpartition("*")
+    counter, sign, ratio = name.rpartition(_SCALED)
     try:
         return (counter, float(ratio)) if sign else (name, 1.0)
     except ValueError:
@@ -88,6 +92,8 @@ def plain_tokens(tokens: int, unit: str) -> int:
 def plainly(item: Item) -> Item:
     """Return an item with its figures in counters' tokens, as readers of the log list them beside covered blocks."""
     shown = item.replacement
+    if _SCALED not in item.counter and (shown is None or _SCALED not in _unit_of_replacement(item)):
+        return item  # as nearly all of a window are
     if shown is not None:
         shown = shown.model_copy(update={"tokens": plain_tokens(shown.tokens, _unit_of_replacement(item))})
     return item._replace(tokens=plain_tokens(item.tokens, item.counter), replacement=shown)

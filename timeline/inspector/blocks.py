@@ -20,6 +20,7 @@ from timeline.events import (
 from timeline.events.addresses import Address
 from timeline.events.other_payloads import CompactionFailed
 from timeline.facts.name_list import LISTS, asked_list, list_address
+from timeline.fold.counts import plain_tokens
 from timeline.fold.window import tombstone
 from timeline.frozen import sha256_hex
 from timeline.inspector.compactions import MOST_LISTED
@@ -113,7 +114,9 @@ def _row(
         block = tombstone(block, reasons[event.version])
     state, covered_by = states.of(event.version)
     text = text_of(block)
-    tokens = payload.tokens if isinstance(payload, BlockAppended | CompactionCompleted) else None
+    tokens = None
+    if isinstance(payload, BlockAppended | CompactionCompleted):
+        tokens = plain_tokens(payload.tokens, payload.counter)
     return LogRow(
         version=event.version,
         at=at,

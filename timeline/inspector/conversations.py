@@ -129,7 +129,7 @@ async def show_conversation(reader: Reader, asked: AskedConversation) -> Convers
     policy = await recorded_policy(store, tally.policy)
     calls = await recorded_calls(store, asked.id) if tally.newest_call is not None else []
     decided = await decisions_before(store, asked.id, calls[-2:]) if calls else []
-    newest = await newest_compaction(reader, asked.id, tally.in_force[-1]) if tally.in_force else None
+    newest = await newest_compaction(reader, asked.id, max(tally.in_force)) if tally.in_force else None
     return Conversation(
         conversation=row,
         policy=None if policy is None else policy.model_dump(mode="json"),

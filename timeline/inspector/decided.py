@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from timeline.blocks import IN_TAIL, StageDigest
 from timeline.events import BlockRedacted, BlocksHidden, BlocksRevealed, CompactionCompleted, CompactionReverted
+from timeline.fold.counts import plain_tokens, plainly
 from timeline.fold.states import states_of
 from timeline.fold.window import TOMBSTONE_TOKENS
 from timeline.inspector.moments import lightened
@@ -91,7 +92,10 @@ class DecidedStates:
             case BlocksHidden():
                 # A compaction's previews are the event right behind it: without the compaction they do not apply.
                 if payload.reason != "spill" or version - 1 not in self._undone:
-                    self._hidden |= {one.version: (payload.state, one.tokens) for one in payload.blocks}
+                    self._hidden |= {
+                        one.version: (payload.state, plain_tokens(one.tokens, payload.counter))
+                        for one in payload.blocks
+                    }
             case BlocksRevealed():
                 for shown in payload.versions:
                     self._hidden.pop(shown, None)
@@ -138,7 +142,7 @@ class FoldedStates:
 
     def __init__(self, window: Window, taken_back: set[int]) -> None:
         self._of = states_of(window, taken_back)
-        self._live = {item.version: item for item in window.items}
+        self._live = {item.version: plainly(item) for item in window.items}
 
     def of(self, version: int) -> tuple[State | None, int | None]:
         """Return the state of a block, and the version of the summary that covers it."""

@@ -21,6 +21,7 @@ from timeline.events import (
     CompactionReverted,
     UnknownPayload,
 )
+from timeline.fold.counts import plain_tokens, plainly
 from timeline.planning.costs import CATEGORIES, category_of
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class Figures:
         kinds, blocks, tokens = Counter[str](), Counter[str](), Counter[str]()
         start, summary = window.version + 1, 0
         waiting, answered = list[int](), set[int | None]()
-        for item in window.items:
+        for item in map(plainly, window.items):
             state, block = item.state, item.block
             kind = type(block)
             blocks[state] += 1
@@ -138,9 +139,10 @@ class Growing:
             block = payload.block
             if isinstance(block, StageDigest | RangeSummary):
                 return False
-            self._kinds[CATEGORIES.get(block.type, "other")] += payload.tokens
+            tokens = plain_tokens(payload.tokens, payload.counter)
+            self._kinds[CATEGORIES.get(block.type, "other")] += tokens
             self._visible += 1
-            self._tokens += payload.tokens
+            self._tokens += tokens
             self._start = event.version if self._start is None else self._start
         else:
             self._state = self._state.after(event.version, event.at, payload)

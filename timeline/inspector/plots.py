@@ -28,6 +28,7 @@ from timeline.events import (
     ModelCalled,
 )
 from timeline.events.other_payloads import ContextOverflowed
+from timeline.fold.counts import plainly
 from timeline.inspector.figures import Figures, Growing
 from timeline.inspector.kinds import by_role
 from timeline.inspector.moments import light_base, lightened
@@ -76,7 +77,7 @@ class Plot:
         self._taken_back = frozenset(taken_back)
         self._growing: Growing | None = Growing(Figures.of(fold))
         self._blocks = 0
-        self._roles = Counter(by_role(fold.window.items))
+        self._roles = _plain_roles(fold)
         self._contexts: dict[int, tuple[ContextRendered, dict[str, int]]] = {}
         self._lines: dict[str, tuple[int, int, int] | None] = {}
 
@@ -98,7 +99,7 @@ class Plot:
             self._taken_back |= frozenset(payload.versions)
             self._growing = None
             self.fold = await source.moments.fold(self.fold.conversation, event.version)
-            self._roles = Counter(by_role(self.fold.window.items))
+            self._roles = _plain_roles(self.fold)
         else:
             self._fold(source, event)
         if isinstance(payload, ContextRendered):
@@ -132,9 +133,9 @@ class Plot:
         if isinstance(payload, _CHANGING) or (
             isinstance(payload, BlockAppended) and isinstance(payload.block, StageDigest)
         ):
-            self._roles = Counter(by_role(self.fold.window.items))
+            self._roles = _plain_roles(self.fold)
         elif (item := self.fold.live(event.version)) is not None:
-            self._roles[category_of(item)] += item.shown_tokens
+            self._roles[category_of(item)] += plainly(item).shown_tokens
 
     async def _point(self, source: Plots, event: Event, called: ModelCalled) -> ChartPoint:
         self._calls += 1
@@ -158,6 +159,7 @@ class Plot:
             trigger=None if line is None else line[1],
             target=None if line is None else line[2],
             by_role={kind: tokens for kind, tokens in roles.items() if tokens},
+            ratio=1.0 if rendered is None else rendered.ratio,
             failed=called.finish_reason == "error" or bool(called.error),
         )
 
@@ -166,6 +168,11 @@ class Plot:
             policy = await recorded_policy(source.store, hash_)
             self._lines[hash_] = None if policy is None else limits_of_policy(policy, FixedPart())
         return self._lines[hash_]
+
+
+def _plain_roles(fold: Fold) -> Counter[str]:
+    """Return the tokens by kind in the counter's own: what a decision wrote is stored in the provider's."""
+    return Counter(by_role(map(plainly, fold.window.items)))
 
 
 class Plots:

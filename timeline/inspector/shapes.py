@@ -393,6 +393,8 @@ class State(Frozen):
         version: of the newest event of the conversation.
         tokens: of the window as shown, in the log's own counts.
         by_role: the same by kind of block (prompts, completions, reasoning, calls, results, summaries, hidden, other).
+        ratio: the provider's tokens for one of these, where the policy counts in the provider's, as limit, trigger and
+            target are; else 1.
         states: blocks and tokens by state; ``covered`` is what live summaries stand for.
         window_start: the lowest version of a visible block that is not carried.
         turn_id: the turn at that time; ``calls`` and ``compactions`` are how many there were by then.
@@ -409,6 +411,7 @@ class State(Frozen):
     at: str
     tokens: int
     by_role: dict[str, int]
+    ratio: float
     states: dict[str, Counted]
     window_start: int
     turn_id: str
@@ -481,6 +484,7 @@ class ChartPoint(Frozen):
         total: what the render compared with the limit; None without a recorded context, as for the next ones.
         limit: the limit, with the policy's trigger and target.
         by_role: tokens of the window by kind of block, in the log's own counts.
+        ratio: how many tokens of ``total`` and ``limit`` one of these is: the provider's where the policy counts so.
         failed: whether the call failed.
     """
 
@@ -498,6 +502,7 @@ class ChartPoint(Frozen):
     trigger: int | None
     target: int | None
     by_role: dict[str, int]
+    ratio: float
     failed: bool
 
 

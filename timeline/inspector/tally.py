@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from timeline.audit.replay import recorded_policy
 from timeline.events import (
-    BlockAppended,
     BlocksHidden,
     CompactionCompleted,
     CompactionReverted,
@@ -20,6 +19,7 @@ from timeline.events import (
     appended_block,
 )
 from timeline.events.other_payloads import CompactionFailed
+from timeline.lifecycle.live import moved_by
 
 if TYPE_CHECKING:
     from timeline.events import Event, PolicyOrigin
@@ -54,9 +54,9 @@ class Tally:
         calls: the number of recorded calls; ``newest_call`` is the version of the newest one.
         cost: of calls and summaries, in US dollars; ``unpriced`` are models without a price.
         sent: what the newest request sent, and its answer; None before the first.
-        grown: what was appended behind that request.
+        grown: what came behind that request, in the counter's tokens; ``ratio`` are the request's for one of these.
         limit: of the newest recorded context.
-        in_force: versions of the compactions in force.
+        in_force: versions of the compactions in force, each with the tokens by which it moved the context.
         setback: the newest compaction that failed or was refused since the last one that did not, and its version.
         held: version of an undo behind which no automatic compaction follows.
         failed: the newest call, if it failed, as its version and its error.
@@ -73,8 +73,9 @@ class Tally:
     unpriced: set[str] = field(default_factory=set)
     sent: int | None = None
     grown: int = 0
+    ratio: float = 1.0
     limit: int | None = None
-    in_force: list[int] = field(default_factory=list)
+    in_force: dict[int, int] = field(default_factory=dict)
     setback: tuple[int, str, str] | None = None
     held: int | None = None
     failed: tuple[int, str] | None = None
@@ -84,7 +85,7 @@ class Tally:
     @property
     def tokens(self) -> int | None:
         """What the next request would send, as far as the log says."""
-        return None if self.sent is None else max(0, self.sent + self.grown)
+        return None if self.sent is None else max(0, self.sent + round(self.grown * self.ratio))
 
     def take(self, event: Event, prices: PriceTable) -> None:
         """Take up the next event."""
@@ -97,21 +98,22 @@ class Tally:
                 self._called(event.version, payload, prices)
             case ContextRendered():
                 self.sent, self.grown, self.rendered = payload.total or payload.tokens, 0, event.version
+                self.ratio = payload.ratio
                 self.limit = payload.limit or self.limit
             case CompactionCompleted():
-                self.in_force.append(event.version)
+                self.in_force[event.version] = moved_by(payload)
                 self.setback = None
                 self.held = None if payload.reason in {"forced", "refused"} else self.held
-                self.grown += payload.after_tokens - payload.before_tokens
+                self.grown += moved_by(payload)
                 if payload.written_by.usage is not None:
                     self._pay(payload.written_by.model or "", payload.written_by.usage, prices)
             case CompactionReverted():
                 self.held = event.version
-                self.in_force = [version for version in self.in_force if version not in payload.versions]
+                self.grown -= sum(self.in_force.pop(version, 0) for version in payload.versions)
             case CompactionFailed():
                 self.setback = (event.version, payload.reason, payload.detail)
             case BlocksHidden():
-                self.grown -= payload.pruned.saved_tokens if payload.pruned is not None else 0
+                self.grown += moved_by(payload)
 
     def _called(self, version: int, called: ModelCalled, prices: PriceTable) -> None:
         self.calls += 1
@@ -121,6 +123,7 @@ class Tally:
         self._pay(called.model, called.usage, prices)
         if called.answers is None and called.usage.sent_tokens:
             self.sent, self.grown, self.rendered = called.usage.sent_tokens, 0, version
+            self.ratio = 1.0
 
     def _pay(self, model: str, usage: Usage, prices: PriceTable) -> None:
         if (cost := cost_of(model, usage, prices)) is None:
@@ -179,7 +182,7 @@ class Tallies:
         behind = max(since, tally.rendered or 0)
         if tally.sent is not None:
             async for event in store.read(info.id, after=behind, until=until, types=["block.appended"]):
-                tally.grown += event.payload.tokens if isinstance(event.payload, BlockAppended) else 0
+                tally.grown += moved_by(event.payload)
         async for event in store.read(info.id, after=max(since, until - _TAIL), until=until):
             block = appended_block(event.payload)
             if block is not None and (number := _TURN.fullmatch(block.turn_id)) is not None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from timeline import checks
 from timeline.errors import InvalidArgument, StoreClosed
 from timeline.events import BlockAppended, BlocksHidden, CompactionCompleted, ContextRendered
+from timeline.fold.counts import plain_tokens
 from timeline.lifecycle import INTERVAL, check
 from timeline.lifecycle.events import TYPES, ContextUsageEvent, lifecycle_of, usage_figures
 from timeline.lifecycle.progress import Progress
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from timeline.lifecycle.events import LifecycleEvent
     from timeline.ports import EventStore
 
-__all__ = ["Present", "Step", "present", "steps"]
+__all__ = ["Present", "Step", "moved_by", "present", "steps"]
 
 _LIVE: Final = TYPES | {"block.appended"}
 _RARE: Final = TYPES - {"context.rendered"}
@@ -134,7 +135,7 @@ class _Usage:
 
     def after(self, event: Event) -> _Usage:
         """Return the usage behind an event that is no render; itself where the event does not move it."""
-        moved = _moved(event.payload)
+        moved = moved_by(event.payload)
         if not moved:
             return self
         tokens = max(0, self.latest.current_tokens + round(moved * self.ratio))
@@ -149,15 +150,15 @@ class _Usage:
         return replace(self, latest=moved_on)
 
 
-def _moved(payload: Payload) -> int:
+def moved_by(payload: Payload) -> int:
     """Return by how many of the counter's tokens an event makes the context larger, without folding the log."""
     match payload:
-        case BlockAppended(tokens=tokens):
-            return tokens
-        case CompactionCompleted(before_tokens=before, after_tokens=after):
-            return after - before
-        case BlocksHidden(pruned=pruned) if pruned is not None:
-            return -pruned.saved_tokens
+        case BlockAppended(tokens=tokens, counter=unit):
+            return plain_tokens(tokens, unit)
+        case CompactionCompleted(before_tokens=before, after_tokens=after, counter=unit):
+            return plain_tokens(after - before, unit)
+        case BlocksHidden(pruned=pruned, counter=unit) if pruned is not None:
+            return -plain_tokens(pruned.saved_tokens, unit)
         case _:
             return 0
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Recent, pagesOf } from "../../../timeline/inspector/web/pure/pages.js";
-import { gathered, lastUpTo, stacked, thinned, ticks } from "../../../timeline/inspector/web/pure/stacking.js";
+import { gathered, lastUpTo, scaled, stacked, summed, thinned, ticks } from "../../../timeline/inspector/web/pure/stacking.js";
 
 test("thinned points keep the peak of each column", () => {
   const points = Array.from({ length: 10_000 }, (_, place) => ({ version: place + 1, fill: {}, total: place === 5_555 ? 900 : place % 100 }));
@@ -47,4 +47,9 @@ test("pages hold the rows, and what was not asked for longest is forgotten", () 
   recent.get("a");
   recent.set("c", 3);
   assert.deepEqual([recent.get("a"), recent.get("b"), recent.get("c")], [1, undefined, 3]);
+});
+
+test("shares are told in the tokens that the limit is in", () => {
+  assert.deepEqual(scaled({ prompts: 100, results: 7 }, 1.5), { prompts: 150, results: 11 });
+  assert.equal(summed(scaled({ prompts: 100, results: 7 }, 1)), 107);
 });

@@ -183,6 +183,7 @@ def _state(window: Window, at: str, limit: int | None) -> State:
         at=at,
         tokens=window.tokens,
         by_role=by_role(window.items),
+        ratio=1.0,  # the window is counted in one unit already, that of its context
         states={name: Counted(blocks=count, tokens=tokens[name]) for name, count in blocks.items()},
         window_start=window.window_start,
         turn_id=window.turn_id,

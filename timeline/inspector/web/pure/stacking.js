@@ -5,6 +5,16 @@
  * @typedef {{ name: string, path: string }} Area
  */
 
+/** Shares in the tokens that the limit is in: the provider's, where a policy counts so. @param {Record<string, number>} shares @param {number} ratio */
+export function scaled(shares, ratio) {
+  return ratio === 1 ? shares : Object.fromEntries(Object.entries(shares).map(([name, tokens]) => [name, Math.round(tokens * ratio)]));
+}
+
+/** @param {Record<string, number>} shares */
+export function summed(shares) {
+  return Object.values(shares).reduce((sum, tokens) => sum + tokens, 0);
+}
+
 /**
  * Take the points for so many columns: the largest of each column stays, so that no peak is lost.
  * @template {{ version: number, total: number }} P

@@ -3,7 +3,7 @@
 import { ago, brief, duration, money, percent, short, spaced, whole } from "../pure/format.js";
 import { VIEWS, writeAddress } from "../pure/address.js";
 import { compactedAt } from "../pure/compacted.js";
-import { lastUpTo } from "../pure/stacking.js";
+import { lastUpTo, scaled, summed } from "../pure/stacking.js";
 import { Failed, Loading, useLoaded } from "../parts/loading.js";
 import { html, useEffect, useRef, useState, useValue } from "../parts/page.js";
 import { Gauge } from "../parts/pieces.js";
@@ -122,9 +122,11 @@ function useChart(id, version) {
 
 /** A call of the chart as a point of the stacked areas: what the log counts, and the fixed part around it. @param {any} call */
 function pointOf(call) {
-  const window = Object.values(call.by_role).reduce((sum, tokens) => sum + Number(tokens), 0);
-  const total = call.total ?? (call.tokens || window);
-  return { ...call, total, fixed: Math.max(0, total - window), fill: { fixed: Math.max(0, total - window), ...call.by_role } };
+  const shares = scaled(call.by_role, call.ratio);
+  const window = summed(shares);
+  const total = call.total ?? (call.sent_tokens || window);
+  const fixed = Math.max(0, total - window);
+  return { ...call, total, fixed, fill: { fixed, ...shares } };
 }
 
 /** @param {{ title: string, row?: any }} props */
@@ -204,8 +206,9 @@ function Strip({ id, found, at, points, picked, behind, compacted }) {
   const exact = state.data?.version === at ? state.data : null;
   const limit = exact?.limit ?? near?.limit ?? row.limit ?? 0;
   const fixed = near?.fixed ?? exact?.fixed ?? 0;
-  const fill = exact ? { fixed, ...exact.by_role } : (near?.fill ?? {});
-  const total = exact ? fixed + exact.tokens : (near?.total ?? (picked === null ? (row.tokens ?? 0) : 0));
+  const shares = exact && scaled(exact.by_role, exact.ratio);
+  const fill = shares ? { fixed, ...shares } : (near?.fill ?? {});
+  const total = shares ? fixed + summed(shares) : (near?.total ?? (picked === null ? (row.tokens ?? 0) : 0));
   const now = exact?.limit ? exact : near;
   const gone = !near && state.error?.kind === "history-unavailable"; // what lies before the window was removed
   return html`<div class="strip">
