@@ -1,6 +1,6 @@
 // View 5: one block, in full, and why it is as it is at the version that is looked at.
 
-import { bytes, clock, day, percent, shellWord, short, spaced, whole } from "../pure/format.js";
+import { bytes, clock, counted, day, percent, shellWord, short, spaced, whole } from "../pure/format.js";
 import { lastUpTo } from "../pure/stacking.js";
 import { Loading, Shown, useLoaded } from "../parts/loading.js";
 import { html, useEffect, useRef, useState } from "../parts/page.js";
@@ -54,7 +54,7 @@ function useFocusGivenBack() {
 
 /** @param {{ id: string, why: any, near: any, version: number }} props */
 function Because({ id, why, near, version }) {
-  const where = why.at === version ? "now" : `at version ${whole(why.at)}`;
+  const where = why.at_version === version ? "now" : `at version ${whole(why.at_version)}`;
   const call = near && near.version >= why.at_version - 1 ? `, call ${whole(near.number)}` : "";
   return html`<section class="because" aria-label="Why">
     <p class="verdict"><${State} state=${why.state} /> <span>${stateOf(why.state).about}</span> <span class="faint">${where}${call}</span></p>
@@ -125,12 +125,12 @@ function Content({ id, found, query }) {
       <div><dt>appended</dt><dd><a href=${linkTo("log", { at: found.version })}>version ${whole(found.version)}</a>, <time datetime=${found.at}>${day(found.at)} ${clock(found.at)}</time></dd></div>
       ${found.partner && html`<div><dt>${found.type === "react.tool.call" ? "result" : "call"}</dt><dd><button class="link mono" onClick=${() => open({ block: found.partner })}>${found.partner}</button></dd></div>`}
     </dl>
-    <div class="content-bar"><span class="faint">${found.characters > text.length ? `${bytes(text.length)} of ${bytes(found.characters)} characters` : `${whole(found.characters)} characters`}</span>
+    <div class="content-bar"><span class="faint">${mine.next === null ? counted(found.characters, "character") : `${short(mine.next)} of ${short(found.characters)} characters`}</span>
       ${prose && html`<button class="quiet" aria-pressed=${plain} onClick=${() => setPlain(!plain)}>Plain text</button>`}<${Copy} text=${text} /></div>
     ${found.lists?.length > 0 && html`<p>Before it: ${found.lists.map((/** @type {string} */ name) => html`<button key=${name} class="link" onClick=${() => open({ block: name })}>${name.endsWith(".paths") ? "all paths" : "all names"}</button> `)}</p>`}
     ${found.list_of && html`<p>Everything before <button class="link mono" onClick=${() => open({ block: found.list_of })}>${found.list_of}</button>, read from the log as it is now.</p><${Listed} text=${text} />`}
     ${found.list_of ? null : text ? (prose && !plain ? html`<${Markdown} text=${text} />` : html`<pre tabindex="0" role="region" aria-label="Text of the block"><${Marked} text=${text} query=${query} /></pre>`) : html`<p class="faint">It has no text.</p>`}
-    ${mine.next !== null && html`<button class="further" onClick=${further}>Read on: ${bytes(found.characters - text.length)} more</button>`}
+    ${mine.next !== null && html`<button class="further" onClick=${further}>Read on: ${short(found.characters - mine.next)} more</button>`}
     ${data.length > 0 && html`<details class="fields"><summary>Other fields</summary><pre tabindex="0" role="region" aria-label="Fields of the block">${JSON.stringify(Object.fromEntries(data), null, 2)}</pre></details>`}
     ${Object.entries(found.left_out ?? {}).map(([name, size]) => html`<p key=${name} class="faint">${name}: ${bytes(Number(size))}, not shown here; timeline read prints it.</p>`)}
   </section>`;

@@ -44,7 +44,7 @@ function Lead({ rows }) {
   const known = rows.filter((call) => call.cache?.saved_cost !== null && call.cache?.saved_cost !== undefined);
   const saved = known.reduce((sum, call) => sum + call.cache.saved_cost, 0);
   const losses = byCause(rows);
-  return html`<p class="lead">Of ${short(sent)} tokens that these ${whole(rows.length)} calls sent, <b>${percent(read / sent)}</b> came from the cache${known.length ? html`: ${saved < 0 ? html`writing to it cost <b>${money(-saved)}</b> more than it saved` : html`it saved <b>${money(saved)}</b>`}` : ""}.
+  return html`<p class="lead">Of ${short(sent)} tokens that ${rows.length === 1 ? "this call" : `these ${whole(rows.length)} calls`} sent, <b>${percent(read / sent)}</b> came from the cache${known.length ? html`: ${saved < 0 ? html`writing to it cost <b>${money(-saved)}</b> more than it saved` : html`it saved <b>${money(saved)}</b>`}` : ""}.
     ${losses.length ? html` Prefixes were lost: ${losses.map((loss, place) => html`${place ? "; " : ""}<b>${CAUSES[loss.kind] ?? spaced(loss.kind)}</b> ${loss.times === 1 ? "once" : `${loss.times} times`}, ${short(loss.lost_tokens)} tokens${loss.extra_cost === null ? "" : `, ${money(loss.extra_cost)}`}`)}.` : " No prefix was lost."}</p>`;
 }
 

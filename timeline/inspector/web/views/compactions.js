@@ -97,11 +97,11 @@ function Facts({ card }) {
     ["why", spaced(card.reason) + (card.target_missed ? ", and its target was missed" : "")],
     ["cut", `${card.split_turn_id ? `inside ${spaced(card.split_turn_id)}` : "between turns"}${card.cut ? `, before version ${whole(card.cut)}` : ""}`],
     ["covered", `${counted(card.covered_blocks, "block")}, ${short(card.covered_tokens)} tokens${turns ? `, ${turns}` : ""}`],
-    ["carried", card.carried.length ? counted(card.carried.length, "block") + ", word for word" : null],
+    ["carried", card.carried.length ? counted(card.carried.length + (card.left_out.carried ?? 0), "block") + ", word for word" : null],
     ["summary", `${short(card.summary_tokens)} tokens, by ${card.summarizer}${card.model ? ` (${card.model})` : ""}`],
     ["instead of", card.fallback_reason || null],
     ["took", [card.duration === null ? null : duration(card.duration), card.cost ? money(card.cost) : null].filter(Boolean).join(", ") || null],
-    ["unsaid", card.unsaid.length ? html`of ${card.unsaid.map((/** @type {number} */ version) => html`<button key=${version} class="link mono" onClick=${() => open({ block: `@${version}` })}>@${version}</button> `)}something asked is neither said nor listed` : null],
+    ["unsaid", card.unsaid.length ? html`of ${card.unsaid.map((/** @type {number} */ version) => html`<button key=${version} class="link mono" onClick=${() => open({ block: `@${version}` })}>@${version}</button> `)}${card.left_out.unsaid ? `and ${counted(card.left_out.unsaid, "earlier prompt")} ` : ""}something asked is neither said nor listed` : null],
   ];
   return html`<dl class="pairs">${rows.filter(([, value]) => value).map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 }

@@ -1,6 +1,6 @@
 // View 4: the request of a model call as it was sent, with the state of every block in it, and the proof that it is the same.
 
-import { bytes, clock, day, duration, money, percent, shellWord, short, spaced, whole } from "../pure/format.js";
+import { clock, counted, day, duration, money, percent, shellWord, short, spaced, whole } from "../pure/format.js";
 import { lastUpTo } from "../pure/stacking.js";
 import { Empty, Shown, useLoaded } from "../parts/loading.js";
 import { html, useEffect, useMemo, useState } from "../parts/page.js";
@@ -102,7 +102,7 @@ function Blocks({ id, explanation, query, opened }) {
 function Outside({ id, version }) {
   const found = useLoaded(pathOf(id, "state"), { at: version }, `${id} ${version}`);
   const states = Object.entries(found.data?.states ?? {}).filter(([state]) => !["visible", "carried"].includes(state));
-  return html`<p class="outside">${found.data === null ? " " : states.length ? html`Not sent in full: ${states.map(([state, counted]) => html`<span key=${state}><${State} state=${state} /> ${whole(/** @type {any} */ (counted).blocks)} blocks of ${short(/** @type {any} */ (counted).tokens)} tokens </span>`)}` : "Everything up to here is sent in full."}</p>`;
+  return html`<p class="outside">${found.data === null ? " " : states.length ? html`Not sent in full: ${states.map(([state, there]) => html`<span key=${state}><${State} state=${state} /> ${counted(/** @type {any} */ (there).blocks, "block")} of ${short(/** @type {any} */ (there).tokens)} tokens </span>`)}` : "Everything up to here is sent in full."}</p>`;
 }
 
 /** @param {{ pieces: any[], query: string }} props */
@@ -112,7 +112,7 @@ function Pieces({ pieces, query }) {
     ${pieces.slice(0, most).map((piece) => html`<li key=${piece.place} class=${`piece role-${piece.role ?? "none"}`}>
       <p class="piece-head"><b>${piece.role ?? spaced(piece.place)}</b> <span class="mono faint">${piece.place}</span></p>
       <pre tabindex="0" role="region" aria-label=${piece.place}><${Marked} text=${laidOut(piece)} query=${query} /></pre>
-      ${piece.left_out > 0 && html`<p class="faint">${bytes(piece.left_out)} more; JSON shows all of it.</p>`}
+      ${piece.left_out > 0 && html`<p class="faint">${counted(piece.left_out, "character")} more; JSON shows all of it.</p>`}
     </li>`)}
     ${pieces.length > most && html`<li><button class="further" onClick=${() => setMost(most + 100)}>Show ${whole(Math.min(100, pieces.length - most))} more of ${whole(pieces.length)}</button></li>`}
   </ol>`;
@@ -152,9 +152,9 @@ function Body({ id, number, wire, query }) {
       setMore({ of: path, text: more.text + piece.text, next: piece.next_offset });
     };
     return html`<div class="body">
-      <div class="content-bar"><span class="faint">${next === null ? bytes(data.characters) : `${bytes(text.length)} of ${bytes(data.characters)}`}</span><${Copy} text=${text} label="Copy JSON" />${next === null && html`<${Copy} text=${curl(data.wire, text)} label="Copy as curl" />`}</div>
+      <div class="content-bar"><span class="faint">${next === null ? counted(data.characters, "character") : `${short(next)} of ${short(data.characters)} characters`}</span><${Copy} text=${text} label="Copy JSON" />${next === null && html`<${Copy} text=${curl(data.wire, text)} label="Copy as curl" />`}</div>
       <pre tabindex="0" role="region" aria-label="Body of the request"><${Marked} text=${text} query=${query} /></pre>
-      ${next !== null && html`<button class="further" onClick=${further}>Read on: ${bytes(data.characters - text.length)} more</button>`}
+      ${next !== null && html`<button class="further" onClick=${further}>Read on: ${short(data.characters - next)} more</button>`}
     </div>`;
   }}<//>`;
 }

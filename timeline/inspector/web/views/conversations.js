@@ -53,14 +53,16 @@ function Talk({ row }) {
     <a class="talk-title" href=${writeAddress({ conversation: row.id, view: "", given: {} })}>${row.title || row.id}</a>
     <span class="talk-id">${row.title ? row.id : ""}${row.parent ? html` <span class="fork" title=${`${row.parent.relation ?? "fork"} of ${row.parent.conversation}`}>↳ ${row.parent.conversation}</span>` : ""}</span>
     <span class="talk-fill">
-      ${fill === null
+      ${row.problem
+        ? html`<strong class="bad" title=${row.problem}>damaged</strong> <span>${row.problem}</span>`
+        : fill === null
         ? html`<b>${short(row.tokens)}</b> tokens`
         : html`<span class="meter" role="img" aria-label=${`context ${percent(fill)} full`}><i class=${level(fill)} style=${{ width: `${Math.min(100, 100 * fill)}%` }}></i></span>
             <b>${percent(fill)}</b> <span class="of">${short(row.tokens)} of ${short(row.limit)}</span>`}
     </span>
     <span class="talk-facts">
       ${row.turns !== null && html`<span>${counted(row.turns, "turn")}</span>`}
-      <span class=${row.compactions ? "some" : ""} title=${row.last_compaction_at ? `the newest ${ago(row.last_compaction_at, now)}` : ""}>${row.compactions ? counted(row.compactions, "compaction") : "not compacted"}</span>
+      <span class=${row.compactions ? "some" : ""} title=${row.last_compaction_at ? `the newest ${ago(row.last_compaction_at, now)}` : ""}>${row.compactions ? counted(row.compactions, "compaction") : row.problem ? "" : "not compacted"}</span>
       ${row.cost !== null && row.cost !== undefined && html`<span>${money(row.cost)}</span>`}
       <time datetime=${row.updated_at} title=${row.updated_at}>${ago(row.updated_at, now)}</time>
     </span>

@@ -18,6 +18,15 @@ const MARKS = {
   "blocks.hidden": ["◐", "hidden blocks", "hide"],
   "blocks.revealed": ["●", "blocks shown again", "reveal"],
   "block.redacted": ["■", "a redaction", "redaction"],
+  "blocks.pinned": ["·", "pinned blocks", "other"],
+  "blocks.unpinned": ["·", "blocks whose pin was taken off", "other"],
+  "policy.changed": ["·", "another policy", "other"],
+  "prefix.changed": ["·", "another system prompt", "other"],
+  "tools.changed": ["·", "other tools", "other"],
+  "stage.entered": ["·", "a stage that began", "other"],
+  "stage.approved": ["·", "an approved stage", "other"],
+  "stage.rewound": ["·", "a rewound stage", "other"],
+  "context.overflowed": ["·", "a context that the model refused", "other"],
 };
 
 /** @param {{ row: any, at: number, picked: number | null, points: any[], chart: any }} props */
