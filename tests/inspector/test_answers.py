@@ -9,12 +9,13 @@ import pytest
 
 from tests.inspector.asking import ask, segment
 from tests.scenes import call, prompt, result, small_policy
-from timeline import Timeline
+from timeline import Timeline, policies
 from timeline.audit.differences import Side, diff_sides
 from timeline.blocks import UserPrompt
 from timeline.events import appended_block
 from timeline.frozen import compact_json
 from timeline.log.history import fold_past
+from timeline.summarizers import CallableSummarizer
 
 if TYPE_CHECKING:
     from tests.inspector.sent import Sent
@@ -114,6 +115,29 @@ async def test_a_conversation_answers_at_a_glance(app: Any, store: EventStore, s
     assert row["cost"] > answer["newest_call_cost"]
     listed = (await ask(app, "/v1/conversations")).json
     assert (listed["conversations"], listed["total"], listed["next_cursor"]) == ([row], 1, None)
+
+
+async def test_a_summary_that_another_wrote_is_told_beside_the_health(app: Any, store: EventStore) -> None:
+    """With why the first choice did not write it, for as long as it is the newest."""
+
+    async def broken(_: str) -> str:
+        raise RuntimeError("the model is away")
+
+    policy = policies.cut_point(max_tokens=2_000)
+    timeline = await Timeline.open(store, "fallen", policy=policy, summarizer=CallableSummarizer(broken))
+    await timeline.append(*(UserPrompt(text=f"Step {number}. " + "Go on. " * 60) for number in range(20)))
+    await timeline.compact()
+    answer = (await ask(app, "/v1/conversations/fallen")).json
+    [told] = answer["remarks"]
+    assert (told["code"], told["level"], told["version"]) == (
+        "fallback",
+        "note",
+        answer["newest_compaction"]["version"],
+    )
+    assert "written by extractive" in told["text"]
+    assert "the model is away" in told["text"]
+    await timeline.undo_compaction()
+    assert "fallback" not in {one["code"] for one in (await ask(app, "/v1/conversations/fallen")).json["remarks"]}
 
 
 async def test_figures_are_kept_up_with_what_is_appended(app: Any, store: EventStore, sent: Sent) -> None:

@@ -15,7 +15,7 @@ from timeline.audit.replay import recorded_policy
 from timeline.blocks import instant_text, parse_instant
 from timeline.errors import InvalidFilter, StoreCorrupt
 from timeline.inspector.compactions import newest_compaction
-from timeline.inspector.shapes import Conversation, ConversationRow, Conversations, Remark
+from timeline.inspector.shapes import CompactionRow, Conversation, ConversationRow, Conversations, Remark
 from timeline.inspector.tally import Tally, cost_of
 
 if TYPE_CHECKING:
@@ -134,14 +134,16 @@ async def show_conversation(reader: Reader, asked: AskedConversation) -> Convers
         conversation=row,
         policy=None if policy is None else policy.model_dump(mode="json"),
         model=tally.model,
-        remarks=tuple(_remarks(info, row, tally)),
+        remarks=tuple(_remarks(info, row, tally, newest)),
         newest_call=call_row(calls[-1], len(decided[-1])) if calls else None,
         newest_call_cost=cost_of(calls[-1].called.model, calls[-1].called.usage, reader.prices) if calls else None,
         newest_compaction=newest,
     )
 
 
-def _remarks(info: ConversationInfo, row: ConversationRow, tally: Tally) -> Iterator[Remark]:
+def _remarks(
+    info: ConversationInfo, row: ConversationRow, tally: Tally, newest: CompactionRow | None
+) -> Iterator[Remark]:
     """Yield what is wrong or unusual, the worst first."""
     if tally.failed is not None:
         version, error = tally.failed
@@ -159,6 +161,9 @@ def _remarks(info: ConversationInfo, row: ConversationRow, tally: Tally) -> Iter
         )
     if row.fill is not None and row.fill > _FULL:
         yield Remark(code="nearly_full", level="warning", text=f"The context is {row.fill:.0%} full.")
+    if newest is not None and newest.fallback_reason:
+        text = f"The newest summary was written by {newest.summarizer}: {newest.fallback_reason}"
+        yield Remark(code="fallback", level="note", text=text, version=newest.version)
     if tally.held is not None:
         text = "A compaction was undone: renders do not compact until one is asked for."
         yield Remark(code="held", level="note", text=text, version=tally.held)

@@ -1,5 +1,6 @@
 // The frame of the page: its head, the open view, what is wrong with the connection, and the keys.
 
+import { clock } from "../pure/format.js";
 import { allowed } from "../parts/deciding.js";
 import { useLoaded } from "../parts/loading.js";
 import { html, useEffect, useErrorBoundary, useRef, useState, useValue } from "../parts/page.js";
@@ -81,7 +82,7 @@ function Connection() {
   const since = useRef(0);
   if (state === "there") since.current = 0;
   else if (!since.current) since.current = Date.now();
-  const at = new Date(since.current).toLocaleTimeString("en-GB");
+  const at = `${clock(new Date(since.current).toISOString())} UTC`; // as all times of the page
   return html`<div role="status" class="connection-place">
     ${state === "away" &&
     html`<p class="connection"><b>The server does not answer</b> since ${at}. What is shown was read before then; it is read again as soon as the server is back. If it was stopped, run <code>timeline inspect</code> again.</p>`}

@@ -25,6 +25,7 @@ export function Help({ onClose }) {
   return html`<dialog ref=${box} class="help-box" aria-labelledby="help-title" onClose=${onClose} onClick=${(/** @type {Event} */ event) => event.target === box.current && box.current?.close()}>
     <h2 id="help-title">Keys</h2>
     <dl>${KEYS.map(([keys, does]) => html`<div key=${keys}><dt>${keys.split(" ").map((key) => (key === "…" ? " … " : html`<kbd key=${key}>${key}</kbd>`))}</dt><dd>${does}</dd></div>`)}</dl>
+    <p class="faint">All times are UTC, as the commands print them.</p>
     <form method="dialog"><button>Close</button></form>
   </dialog>`;
 }
