@@ -32,9 +32,10 @@ from timeline.ports import Hooks
 from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
     from pathlib import Path
 
+    from timeline import RenderedContext
     from timeline.events import NewEvent
     from timeline.ports import Appended, EventStore, Summary, SummaryRequest
 
@@ -55,6 +56,20 @@ class Slow(Scribe):
         self.begun.set()
         await self.may_answer.wait()
         return await super().summarize(request)
+
+
+class Overtaken(MemoryStore):
+    """A store in which something else happens just before somebody's lease is appended."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.meanwhile: list[Callable[[], Awaitable[None]]] = []
+
+    async def append(self, conversation: str, events: Sequence[NewEvent], **options: Any) -> Appended:
+        """Let the next thing happen, then append."""
+        if self.meanwhile and any(event.type == "compaction.started" for event in events):
+            await self.meanwhile.pop()()
+        return await super().append(conversation, events, **options)
 
 
 async def begun(store: EventStore) -> Timeline:
@@ -152,6 +167,38 @@ async def test_two_tasks_of_one_timeline_take_turns_too() -> None:
             await timeline.compact(wait=False, now=AT)
         slow.may_answer.set()
     assert timeline.window.compaction is not None
+
+
+@pytest.mark.parametrize("attempts", [1, 3])
+async def test_a_render_that_others_appends_bring_above_the_limit_waits_for_their_compaction(attempts: int) -> None:
+    """It began below the limit, where it waits for nobody, and learned of lease and block as it asked for a lease."""
+    store, slow, policy = Overtaken(), Slow(), POLICY.model_copy(update={"attempts": attempts})
+    other = await opened(store, policy=policy, summarizer=slow)
+    await other.append(*FINISHED)
+    timeline = await opened(store, policy=policy, summarizer=Scribe())
+    contexts: list[RenderedContext] = []
+
+    async def render_too() -> None:
+        contexts.append(await timeline.render(now=AT))
+
+    async with anyio.create_task_group() as group:
+
+        async def overtake() -> None:
+            group.start_soon(lambda: other.render(now=AT))
+            await slow.begun.wait()
+            await other.append(*turn(600))
+
+        store.meanwhile.append(overtake)
+        group.start_soon(render_too)
+        await slow.begun.wait()
+        await anyio.sleep(0.3)
+        assert contexts == []
+        slow.may_answer.set()
+    [context] = contexts
+    assert [(taken.kind, taken.reason) for taken in context.decisions] == [("refused", "in_progress")]
+    assert not context.account.over_trigger
+    assert len(await payloads_of(store, "compaction.completed")) == 1
+    assert await payloads_of(store, "compaction.failed") == []
 
 
 async def test_a_lease_that_expired_holds_nobody_up() -> None:

@@ -244,7 +244,8 @@ class _DueDecisions:
     async def compact(self) -> None:
         """Compact until nothing is due any more, or nothing more can be freed, at most ``policy.attempts`` times.
 
-        Above the limit it first waits for another writer's compaction, since that may leave nothing to do.
+        Above the limit it first waits for another writer's compaction, since that may leave nothing to do. What other
+        writers append meanwhile may bring a context above it: an attempt that was made below is none of these then.
         """
         left = self.policy.attempts
         while left:
@@ -254,8 +255,12 @@ class _DueDecisions:
                 return
             if await self._others():
                 continue  # another writer's compaction is no attempt of this one
+            above, again = self._above_limit, await self._compact(reason)
+            await self._settle()
+            if self._above_limit and not above and not self.pressure.window.is_held:
+                continue
             left -= 1
-            if not await self._compact(reason):
+            if not again:
                 return
         await self._settle()
         if self._due() is not None and self._setback is None:
