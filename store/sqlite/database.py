@@ -7,9 +7,11 @@ between two pages. A file that is swapped while it is open is left at once, by b
 from __future__ import annotations
 
 import asyncio
+import sys
 import warnings
 from contextlib import suppress
 from functools import cache, partial
+from threading import Thread
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from timeline.errors import StoreError, StoreMoved, StoreReadOnly
@@ -182,9 +184,22 @@ class Database(OpenDatabase):
 
     def __del__(self) -> None:
         if self._closing is None and not self._home.forked:
-            if self.writer is not None:
-                self.writer.stop()
+            if not sys.is_finalizing():  # no thread runs any more, and none can be started
+                _let_go(self.writer, self.reader)
             warnings.warn(f"{self.file}: the store was not closed. Use `async with`.", ResourceWarning, 2, self)
+
+
+def _let_go(writer: Writer | None, reader: aiosqlite.Connection) -> None:
+    """Have connections that nobody closed closed, in the order of a close, and their threads ended.
+
+    Not in this thread: aiosqlite tells the event loop of the thread that stops a connection, and this one's may be
+    closed by then.
+    """
+    if writer is None:
+        Thread(target=reader.stop, daemon=True).start()
+    else:
+        writer.submit(nothing).add_done_callback(lambda _: reader.stop())
+        writer.stop()
 
 
 def nothing(_: sqlite3.Connection) -> None:

@@ -6,6 +6,7 @@ import logging
 import sqlite3
 import subprocess
 import sys
+import threading
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ import pytest
 from timeline.errors import NotAStore, StoreClosed, StoreError, StoreFull, StoreLocked, StoreReadOnly, StoreTooNew
 from timeline.store.migrations import APPLICATION_ID
 from timeline.store.sqlite import files, lock_files
+from timeline.store.sqlite.connection import is_open_here
 from timeline.store.sqlite.files import connect_writer
 from timeline.store.sqlite.store import SQLiteStore
 from timeline.store.testing import events
@@ -357,12 +359,28 @@ async def test_a_store_that_was_forgotten_is_mentioned(tmp_path: Path) -> None:
     """A store that is collected without a close warns of it, as an open file does, and its thread ends."""
     store = await SQLiteStore.open(tmp_path / "agent.db")
     await store.append("a", events(1))
-    writer, reader = store.database.writer, store.database.reader
+    writer = store.database.writer
     assert writer is not None
     with pytest.warns(ResourceWarning, match="the store was not closed"):
         del store
     await asyncio.wrap_future(writer.stopped)
-    await reader.close()
+
+
+@pytest.mark.parametrize("readonly", [False, True])
+async def test_a_store_that_was_forgotten_leaves_no_thread_and_no_open_file(tmp_path: Path, *, readonly: bool) -> None:
+    """A server that opens one for each request and closes none had a thread and some files more with each."""
+    await _store_with(tmp_path / "agent.db", 1)
+    threads = set(threading.enumerate())
+    store = await SQLiteStore.open(tmp_path / "agent.db", readonly=readonly)
+    assert len(await versions(store, "a")) == 1
+    begun = [each for each in set(threading.enumerate()) - threads if not each.name.startswith("asyncio_")]
+    assert begun  # beside those of `asyncio.to_thread`, which serve the whole loop
+    with pytest.warns(ResourceWarning, match="the store was not closed"):
+        del store
+    for thread in begun:
+        await asyncio.to_thread(thread.join, 10)
+    assert not any(thread.is_alive() for thread in begun)
+    assert not is_open_here(tmp_path / "agent.db")
 
 
 OPEN_AND_APPEND = """
