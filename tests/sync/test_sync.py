@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
+import signal
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.scenes import AT, exchange, prompt, small_policy
+from tests.scenes import AT, exchange, prompt, small_policy, turn
 from tests.sdks import ANTHROPIC_EVENTS, CHAT_EVENTS, anthropic_message
 from timeline import policies, sync
 from timeline.agent.recall import RecallTool
@@ -27,8 +30,10 @@ from timeline.errors import (
     StoreClosed,
     StoreError,
 )
+from timeline.events.other_payloads import CompactionFailed
 from timeline.ports import EventStore
 from timeline.store.sqlite.store import SQLiteStore
+from timeline.summarizers import CallableSummarizer
 from timeline.timeline import Timeline
 from timeline.view import TimelineView
 from timeline.wire.refusals import ContextLimit
@@ -313,3 +318,26 @@ def test_a_store_is_scavenged_without_a_loop(store: sync.Store) -> None:
     assert sum(store.scavenged("cards").values()) == would_go.events
     with pytest.raises(HistoryUnavailable, match="scavenge"):
         timeline.read("ar:turn_1.user.prompt")
+
+
+def test_an_interrupt_ends_the_call_that_it_interrupts(store: sync.Store) -> None:
+    """The compaction went on behind it, and held up the next one until its model had answered."""
+    asked: list[str] = []
+
+    async def model(prompt: str) -> str:
+        asked.append(prompt)
+        if len(asked) == 1:
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            await asyncio.sleep(30)
+        return "## Summary"
+
+    timeline = sync.Timeline.open(store, "c", policy=small_policy(), summarizer=CallableSummarizer(model))
+    timeline.append(*turn(1_500), *turn(1_500), *turn(100))
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        timeline.compact()
+    [taken] = timeline.compact()
+    assert (taken.kind, time.monotonic() - began < 20) == ("compacted", True)
+    [failed] = store.read("c", types=["compaction.failed"])
+    assert isinstance(failed.payload, CompactionFailed)
+    assert failed.payload.reason == "cancelled"

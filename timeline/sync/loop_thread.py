@@ -30,6 +30,8 @@ class LoopThread:
     def call(self, function: Callable[..., Any], *args: Any) -> Any:
         """Run a function in the loop, await what it returns if that can be awaited, and return it.
 
+        An interrupt of the thread that waits cancels it, as it would in a loop of that thread.
+
         Raises:
             StoreClosed: the loop ended, or the interpreter does: its thread does not run any more.
         """
@@ -44,6 +46,7 @@ class LoopThread:
         try:
             return answer.result()
         finally:
+            answer.cancel()  # nothing, unless this thread was interrupted: then nobody wants the answer any more
             del answer  # it holds its error, whose frames hold what was asked about
 
     def entering(self, manager: AbstractAsyncContextManager[T]) -> AbstractContextManager[T]:
