@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from timeline.errors import InvalidArgument, MissingExtra, StoreError
+from timeline.home import check_asyncio
 from timeline.log.collector import collector_at_rest
 
 from .addresses import check_address, is_server, without_password
@@ -73,6 +74,7 @@ def open_store(url_or_path: str | PathLike[str], *, durability: Durability = "fu
     """
 
     async def opener() -> AnyStore:
+        check_asyncio("open_store")
         location = _location(url_or_path)
         check_address(location)
         scheme, separator, rest = location.partition("://")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 
-from timeline.errors import ForkedProcess, WrongEventLoop
+from timeline.errors import ForkedProcess, StoreError, WrongEventLoop
 
 
 class Home:
@@ -66,6 +66,22 @@ class Home:
     def forked(self) -> bool:
         """Whether this process is a fork of the object's own."""
         return os.getpid() != self._process
+
+
+def check_asyncio(what: str) -> None:
+    """Check that an event loop of asyncio runs here, before the first call waits for one.
+
+    Args:
+        what: what needs it.
+
+    Raises:
+        StoreError: none does, such as under trio.
+    """
+    if _running_loop() is None:
+        raise StoreError(
+            f"{what} needs a running event loop of asyncio, such as asyncio.run starts; uvloop's is one. Without one, "
+            "and under another library such as trio, use timeline.sync, under trio in a thread (trio.to_thread)."
+        )
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

@@ -49,6 +49,17 @@ async def test_urls_name_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert {file.name for file in tmp_path.iterdir()} == {"one.db", "two.db", "three.db", "four.db"}
 
 
+@pytest.mark.parametrize("name", ["memory://", "agent.db", "postgresql://nobody@localhost/x"])
+def test_without_an_event_loop_of_asyncio_no_store_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Another library, such as trio, drives a coroutine as this test does; it could not wait for what comes next."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StoreError, match=r"needs a running event loop of asyncio.*trio\.to_thread"):
+        next(open_store(name).__await__())
+    assert list(tmp_path.iterdir()) == []
+
+
 async def test_memory_is_a_new_store_each_time() -> None:
     """Two memory stores share nothing."""
     async with open_store("memory://") as one, open_store("memory://") as two:
