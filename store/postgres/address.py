@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, unquote, urlencode
 
 from timeline.errors import StoreError
 
 from ..addresses import EXAMPLE, WRITE_IT, check_address, is_server, without_password
+from .service_file import read_service
 
 SCHEMA: Final = "timeline"
 """The schema of a store whose URL names none: one of its own, so that it shares a database with an application."""
@@ -27,6 +29,8 @@ _OF_SYSTEM: Final = "libpq alone knows that word; name the file of them, such as
 _FILES: Final = ("sslrootcert", "sslcert", "sslkey", "sslcrl")
 _OURS: Final = {"search_path": "schema=NAME", "timeline.tenant": "tenant=N"}
 """Settings of the session that the store makes, each with the one of the URL that says what it is to be."""
+_OPTION: Final = re.compile(r"(?:-c\s*|--)([\w.-]+)\s*=")
+"""How a setting of the session is written in ``options``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,11 @@ def parse(url: str) -> ServerAddress:
     where = without_password(f"postgresql://{rest}").partition("?")[0]
     given = dict(parse_qsl(query, keep_blank_values=True))
     _check_place(where, place)
+    _check_named_once(where, place, given)
     _check_settings(where, given)
+    options = {name: given[name] for name in _PLACES if given.get(name)}
+    if service := given.pop("service", "") or os.environ.get("PGSERVICE"):
+        given = read_service(where, service) | given
     schema = given.pop("schema", SCHEMA)
     if not _NAME.fullmatch(schema):
         raise StoreError(f"{where}: {schema!r} is no name of a schema here: letters, digits and _, at most 63.")
@@ -92,7 +100,6 @@ def parse(url: str) -> ServerAddress:
     if place.endswith("/") and place.count("/") == 1:
         place = place[:-1]  # no database is named: the driver takes one without a name for that, and not PGDATABASE
     dsn = f"postgresql://{place}" + (f"?{urlencode(given)}" if given else "")
-    options = {name: given[name] for name in _PLACES if given.get(name)}
     options |= {} if schema == SCHEMA else {"schema": schema}
     return ServerAddress(
         dsn,
@@ -113,10 +120,23 @@ def _check_place(where: str, place: str) -> None:
         raise StoreError(f"{where}: this is no URL that can be used. {WRITE_IT}")
 
 
+def _check_named_once(where: str, place: str, given: dict[str, str]) -> None:
+    """Refuse a URL that names two of a kind: libpq takes the one behind the question mark, the driver the other."""
+    account, _, server = place.rpartition("@")
+    user, _, password = account.partition(":")
+    host, _, database = server.partition("/")
+    before = {"user": user, "password": password, "host": host, "dbname": database, "database": database}
+    for name, value in before.items():
+        if value and given.get(name, unquote(value)) != unquote(value):
+            raise StoreError(f"{where}: another {name} stands before the question mark than behind it. Name one alone.")
+    if host and given.get("port"):
+        raise StoreError(f"{where}: write the port behind the host, before the question mark.")
+
+
 def _check_settings(where: str, given: dict[str, str]) -> None:
     """Refuse what the store sets for each session: it would be another schema, or tenant, than the URL seems to say."""
-    for name, ours in _OURS.items():
-        if name in given:
+    for name in (*given, *_OPTION.findall(given.get("options", ""))):
+        if ours := _OURS.get(name.replace("-", "_").casefold()):
             raise StoreError(f"{where}: {name} is the store's own. Write {ours} in the URL instead.")
 
 
