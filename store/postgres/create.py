@@ -280,6 +280,18 @@ WITH_TENANT: Final = (
 )
 
 
+def _bound(number: int, partitions: int) -> str:
+    return f"FOR VALUES WITH (MODULUS {partitions}, REMAINDER {number})"
+
+
+def no_partition(number: int, partitions: int) -> str:
+    """Say that a partition of the events is not attached: a person may have detached it, and has its rows."""
+    return (
+        f"the partition events_{number} is missing or detached, so that its events cannot be read. If its table is"
+        f" there: ALTER TABLE events ATTACH PARTITION events_{number} {_bound(number, partitions)}"
+    )
+
+
 def statements(partitions: int) -> list[str]:
     """Write the statements of the step; with partitions, the events are spread over that many by conversation."""
     partitioned = " PARTITION BY HASH (conversation)" if partitions else ""
@@ -291,8 +303,7 @@ def statements(partitions: int) -> list[str]:
     made += (statement for part in (_KEPT, _DIGESTS, _FACTS, _SEARCH) for statement in part)
     made.append(_compressing(_COMPRESSED))
     made += (
-        f"CREATE TABLE events_{number} PARTITION OF events FOR VALUES WITH (MODULUS {partitions}, REMAINDER {number})"
-        for number in range(partitions)
+        f"CREATE TABLE events_{number} PARTITION OF events {_bound(number, partitions)}" for number in range(partitions)
     )
     for table in WITH_TENANT:
         made += _own_tenant(table)

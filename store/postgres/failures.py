@@ -117,6 +117,10 @@ _LOST_TABLE: Final = (
     "a table of the store is missing. `timeline repair --yes` makes it anew where the log gives its rows; otherwise"
     " restore the database with the tools of its server"
 )
+_LOST_PARTITION: Final = (
+    "a partition of the events is missing or detached. Nothing was written; `timeline verify --deep` names it, and how"
+    " to attach it again"
+)
 _USE_POOLER: Final = "Behind pgbouncer, add ?pgbouncer=true to the URL"
 _POOLER: Final = (
     StoreError,
@@ -160,6 +164,7 @@ _BY_STATE: Final[dict[str, tuple[type[StoreError], str]]] = {
     "28000": _PASSWORD,
     "3D000": _NO_DATABASE,
     "42P01": (StoreCorrupt, _LOST_TABLE),
+    "23514": (StoreCorrupt, _LOST_PARTITION),
     "42703": (StoreCorrupt, "a column of the store is missing. Restore the database with the tools of its server"),
     "40001": _LOCKED,
     "40P01": _LOCKED,

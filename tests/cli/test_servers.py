@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import asyncpg
 import pytest
 
-from tests.postgres import without
+from tests.postgres import schema_of, without
 from timeline.cli.exits import Exit
 from timeline.store.postgres import examining
 
@@ -146,3 +146,18 @@ async def test_doctor_names_what_holds_up_readers_of_a_server(
     assert sum(row["sizes"].values()) == row["bytes"]
     assert row["sizes"]["events"] > 0 < row["events"]
     assert PASSWORD not in found.out
+
+
+async def test_a_repair_of_a_server_names_no_command_that_it_refuses(
+    run: Callable[..., Done], server: str, postgres_url: str
+) -> None:
+    """A restore takes a file alone."""
+    connection = await asyncpg.connect(without(postgres_url, "schema"))
+    try:
+        await connection.execute(f"SET search_path TO {schema_of(postgres_url)}")
+        await connection.execute("DELETE FROM events WHERE version = 3")
+    finally:
+        await connection.close()
+    done = await asyncio.to_thread(run, "repair", "--db", server)
+    assert "Restore the database with the tools of its server" in done.out + done.err
+    assert "timeline restore" not in done.out + done.err

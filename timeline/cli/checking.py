@@ -15,7 +15,7 @@ from timeline.cli.output import paint, progress, say, write
 from timeline.events.chain import SIZE, START
 from timeline.log.listed import listed
 from timeline.projection.explain import counted
-from timeline.store.addresses import without_password
+from timeline.store.addresses import is_server, without_password
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +26,7 @@ _UNPROVED: Final = (
     "nothing links them. They were scavenged before the database kept a chain, or a program of an earlier version that "
     "had it open appended them; the next append links those, and so does `timeline repair --yes`"
 )
+_OF_SERVER: Final = "Restore the database with the tools of its server."
 INVARIANTS: Final = {
     "checksum": "every event is as it was written",
     "chain": "every event follows from the one before it",
@@ -105,7 +106,8 @@ async def repair(db: str, *, yes: bool, as_json: bool) -> int:
     if any(each.what == "unknown" for each in report.left):
         say("Whether what is marked `unknown` is damaged shows once the indexes are made anew.")
     if any(each.what != "unknown" for each in report.left):
-        say(f"What is marked `backup` is nowhere else. Put one in place: timeline restore FILE --yes{db_option(db)}")
+        put = f"Put one in place: timeline restore FILE --yes{db_option(db)}"
+        say(f"What is marked `backup` is nowhere else. {_OF_SERVER if is_server(db) else put}")
         say(f"Or write what still reads: timeline export --all{db_option(db)}")
     return Exit.NOT_SO if report.left else Exit.OK
 

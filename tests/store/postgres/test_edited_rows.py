@@ -283,6 +283,24 @@ async def test_a_table_of_the_record_that_was_dropped_is_named(postgres_url: str
         assert await store.mend() == lost
 
 
+async def test_a_detached_partition_is_named_and_nothing_is_lost_until_it_is_back(postgres_url: str) -> None:
+    """Its events were called damaged, as was what is derived from them, and a repair took that for superfluous."""
+    async with open_store(with_query(postgres_url, partitions="2")) as store, connected(postgres_url) as connection:
+        await make(store)
+        answers = await _answers(store)
+        for number in range(2):
+            await connection.execute(f"ALTER TABLE events DETACH PARTITION events_{number}")
+        found = await store.examine()
+        assert [(each.what, each.derivable) for each in found] == [("schema", False)] * 2
+        assert await store.mend() == found
+        with pytest.raises(StoreCorrupt, match="a partition of the events is missing or detached"):
+            await store.append("new", [block_event("one")])
+        for each in found:
+            await connection.execute(each.problem[each.problem.index("ALTER TABLE") :])
+        assert await store.examine() == []
+        assert await _answers(store) == answers
+
+
 @pytest.mark.parametrize("column", ["id", "id_key"])
 async def test_an_edited_id_of_an_erased_conversation_is_found(postgres_url: str, column: str) -> None:
     """It would be given again: what is looked up by is no longer what was erased."""
