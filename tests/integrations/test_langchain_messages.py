@@ -142,6 +142,31 @@ def test_a_response_of_openais_keeps_encrypted_reasoning() -> None:
     assert blocks_of(AIMessage("Yes.", additional_kwargs={"reasoning_content": "Hm."}))[0] == Reasoning(text="Hm.")
 
 
+def test_what_langchain_keeps_beside_the_content_of_a_response_is_kept() -> None:
+    """A refusal and a spoken answer of Chat Completions, and all but the text of a response in the older form."""
+    assert blocks_of(AIMessage("", additional_kwargs={"refusal": "No."})) == [AssistantCompletion(text="No.")]
+    assert blocks_of(AIMessage("Yes.", additional_kwargs={"refusal": None})) == [AssistantCompletion(text="Yes.")]
+    audio = {"id": "au_1", "data": "gA==", "transcript": "Yes.", "expires_at": 9}
+    [spoken] = blocks_of(AIMessage("", additional_kwargs={"audio": audio}))
+    assert (spoken.text, spoken.meta) == ("Yes.", {"audio": audio})
+    item = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gA=="}
+    search = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
+    older = AIMessage("Found.", additional_kwargs={"reasoning": item, "tool_outputs": [search], "refusal": "No more."})
+    assert blocks_of(older) == [
+        Reasoning(data=item),
+        CustomBlock(type="assistant.part", author="assistant", data=search),
+        AssistantCompletion(text="Found."),
+        AssistantCompletion(text="No more."),
+    ]
+
+
+@pytest.mark.parametrize("beside", [{"refusal": "No."}, {"audio": {"id": "au_1", "transcript": "No."}}])
+def test_a_response_whose_text_is_beside_its_content_goes_back_as_it_came(beside: dict[str, Any]) -> None:
+    """Its provider knows it by what stands there."""
+    said = AIMessage("", additional_kwargs=beside)
+    assert sent(context_of(prompt("Do it"), answer("No.")), HumanMessage("Do it"), said)[1] is said
+
+
 def test_a_part_that_only_its_provider_understands_is_kept() -> None:
     """It is in the log, and goes back with its own message alone."""
     part: Any = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "q"}}

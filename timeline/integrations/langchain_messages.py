@@ -190,7 +190,7 @@ def _answered(message: Any) -> Iterator[Block]:
     thought = message.additional_kwargs.get("reasoning_content")
     if isinstance(thought, str) and thought:
         yield Reasoning(text=thought, response_id=response_id)
-    for part in _parts(message.content):
+    for part in _response_parts(message):
         kind = part.get("type")
         if kind in _CALLS:
             wanted = text_of(part, "call_id") or text_of(part, "id")
@@ -206,7 +206,26 @@ def _answered(message: Any) -> Iterator[Block]:
             yield attachment_block(_media(part), "assistant").model_copy(update={"response_id": response_id})
         elif kind not in _FRAGMENTS:
             yield CustomBlock(type="assistant.part", author="assistant", data=part, response_id=response_id)
+    yield from _spoken(message, response_id)
     yield from left
+
+
+def _response_parts(message: Any) -> list[Part]:
+    """Return the parts of a response, and those that LangChain keeps beside its content.
+
+    These are a refusal of Chat Completions, and all but the texts where a model has `output_version="v0"`.
+    """
+    beside = message.additional_kwargs
+    before = [beside.get("reasoning"), *(beside.get("tool_outputs") or ())]
+    refusal = {"type": "refusal", "refusal": beside.get("refusal") or ""}
+    return [*_parts([part for part in before if isinstance(part, dict)]), *_parts(message.content), refusal]
+
+
+def _spoken(message: Any, response_id: str) -> Iterator[Block]:
+    """Yield what a model of Chat Completions said aloud, which has no content."""
+    if isinstance(audio := plain(message.additional_kwargs.get("audio")), dict) and audio:
+        text = text_of(audio, "transcript")
+        yield AssistantCompletion(text=text, response_id=response_id, meta={"audio": audio})
 
 
 def _calls(message: Any, response_id: str) -> list[ToolCall]:
