@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import outside, postgres_server
@@ -63,7 +63,6 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-@settings(max_examples=1, database=None)
 @given(st.none())
 def begin_to_search(_: None) -> None:
     """Let Hypothesis make its source of random numbers, and check who refers to it, while the collector sees that.

@@ -36,10 +36,10 @@ DERIVED: Final = frozenset(
     {"compactions", "digest_entries", "facts", "facts_progress", "search_progress", "snapshots", "waypoints"}
 )
 """Tables whose rows follow from the log, but for the facts of what was scavenged."""
-_FROM_THE_LOG: Final = DERIVED | {
-    *("search_index_config", "search_index_data", "search_index_docsize", "search_index_idx"),
-    *("sqlite_stat1", "sqlite_stat4"),
-}
+_OF_THE_INDEX: Final = frozenset(
+    {"search_index_config", "search_index_data", "search_index_docsize", "search_index_idx"}
+)
+_FROM_THE_LOG: Final = DERIVED | _OF_THE_INDEX | {"sqlite_stat1", "sqlite_stat4"}
 """Tables that may lose their rows: with those of the full-text index, and those that only guide SQLite's plans."""
 _SOURCES: Final = frozenset({"bases", "erased", "settings", "stored_values"})
 """Tables that are made anew without rows, so that the store works; other records say what was in them, or is lost."""
@@ -82,6 +82,8 @@ def _file(connection: sqlite3.Connection) -> list[Finding]:
 def mend_file(connection: sqlite3.Connection) -> list[str]:
     """Make indexes and derived tables anew whose pages are broken; return the tables that they are of."""
     made_anew = broken_trees.made_anew(connection, _FROM_THE_LOG - _irreplaceable(connection))
+    if not _OF_THE_INDEX.isdisjoint(made_anew):
+        _make_legible(connection)  # SQLite 3.44 and later check it too: what it lacks would hide the unused pages
     # At once: where a table is dropped, SQLite moves pages, and comes upon those that belong to nobody.
     broken_trees.without_unused(connection)
     return made_anew
@@ -439,14 +441,18 @@ def _index_anew(connection: sqlite3.Connection, head: int) -> None:
 
 def drop_index(connection: sqlite3.Connection) -> None:
     """Drop the full-text index, however damaged: what makes it anew begins at the first event."""
-    # FTS5 does not even drop an index whose settings, or whose list of segments, it cannot read.
+    _make_legible(connection)
+    with transaction(connection):
+        connection.execute(query_statements.DROP_INDEX)
+        connection.execute(query_statements.FORGET_PROGRESS)
+
+
+def _make_legible(connection: sqlite3.Connection) -> None:
+    """Empty the index: FTS5 does not even drop one whose settings, or whose list of segments, it cannot read."""
     with suppress(sqlite3.DatabaseError):
         connection.execute("DELETE FROM main.search_index_config")
         connection.execute("INSERT INTO main.search_index_config VALUES ('version', 4)")
         connection.execute("INSERT OR REPLACE INTO main.search_index_data VALUES (1, x''), (10, zeroblob(7))")
-    with transaction(connection):
-        connection.execute(query_statements.DROP_INDEX)
-        connection.execute(query_statements.FORGET_PROGRESS)
 
 
 _PARTS: Final[dict[str, Callable[[sqlite3.Connection], list[Finding]]]] = {

@@ -146,7 +146,7 @@ FORGET_FACTS: Final = (
     " OR position IN (SELECT e.position FROM events AS e WHERE e.conversation = ? AND e.version = ?))"
 )
 UNPROVE_FACTS: Final = (
-    "UPDATE events SET packed = NULL WHERE checksum = '' AND position IN (SELECT f.position FROM facts AS f"
+    "UPDATE events NOT INDEXED SET packed = NULL WHERE checksum = '' AND position IN (SELECT f.position FROM facts AS f"
     " WHERE f.conversation = ? AND (f.version = ? OR f.call = ?"
     " OR f.position IN (SELECT e.position FROM events AS e WHERE e.conversation = ? AND e.version = ?)))"
 )
