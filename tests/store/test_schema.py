@@ -66,15 +66,14 @@ def test_the_first_migration_is_the_one_that_was_released() -> None:
 
 def test_the_migrations_make_the_tables_that_the_classes_describe(tmp_path: Path) -> None:
     """Table by table: columns with types and defaults, keys, indexes, strictness."""
-    with (
-        closing(connect_writer(tmp_path / "agent.db", "full", 1.0)) as held,
-        create_engine("sqlite://").connect() as described,
-    ):
+    engine = create_engine("sqlite://")
+    with closing(connect_writer(tmp_path / "agent.db", "full", 1.0)) as held, engine.connect() as described:
         EventRow.metadata.create_all(described)
         plain = described.connection.driver_connection
         assert isinstance(plain, sqlite3.Connection)
         for table in EventRow.metadata.tables:
             assert _shape(held.connection, table) == _shape(plain, table)
+    engine.dispose()
 
 
 async def test_a_store_of_the_first_release_is_brought_up_to_date(tmp_path: Path) -> None:
