@@ -33,15 +33,6 @@ PagesOfAll: TypeAlias = "Callable[[int, int], Awaitable[list[Row]]]"
 """Reads at most ``most`` events behind a position, by position, each behind its conversation."""
 
 
-class ConversationStatements(NamedTuple):
-    """The statements of `ConversationRows`, as a database writes them."""
-
-    info: str
-    info_and_snapshot: str
-    conversations: str
-    recent_conversations: str
-
-
 class ConversationRows(Protocol):
     """The statements that read what is known of conversations; see `codec.decode_info`."""
 

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Coroutine, Sequence
 
     from ..codec import Row
-    from ..log_rows import ConversationRows, ConversationStatements, Pages, PagesOfAll
+    from ..conversation_statements import ConversationStatements
+    from ..log_rows import ConversationRows, Pages, PagesOfAll
     from .database import Database
     from .horizon import Horizon
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from timeline.events.chain import SALT, SIZE
 
-from ..log_rows import ConversationStatements
+from ..conversation_statements import ConversationStatements
 from .create import TENANT
 from .escaping import HASH
 

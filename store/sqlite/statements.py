@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..log_rows import ConversationStatements
+from ..conversation_statements import ConversationStatements
 from ..removal import OTHER_SCAVENGED
 
 FILES_WHERE: Final = "list IN ('artifacts', 'files_read', 'files_written')"
