@@ -98,7 +98,6 @@ def test_a_file_that_an_earlier_release_did_not_count_is_no_part_of_its_tokens()
     assert [media_within(block, tokens) for tokens in (1, media_tokens(block))] == [0, media_tokens(block)]
 
 
-@pytest.mark.shows("004-16")
 def png(width: int, height: int) -> str:
     """Return the beginning of a PNG in base64: its size stands in its first 33 bytes."""
     sides = width.to_bytes(4, "big") + height.to_bytes(4, "big")

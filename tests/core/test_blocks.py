@@ -221,6 +221,7 @@ def test_arguments_that_are_no_object_are_kept_as_the_model_wrote_them() -> None
     assert block.arguments == '{"a": 1,'
 
 
+@pytest.mark.shows("004-16")
 async def test_append_fills_in_turn_path_and_time_and_returns_what_was_stored() -> None:
     """What comes back is the stored block, whole."""
     timeline = await opened(MemoryStore())
