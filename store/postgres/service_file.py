@@ -10,6 +10,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from timeline.databases import read_text
 from timeline.errors import StoreError
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def _section(where: str, file: Path, service: str) -> dict[str, str] | None:
 
 def _lines(where: str, file: Path) -> list[str]:
     try:
-        return [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
+        return [line.strip() for line in read_text(file).splitlines()]
     except FileNotFoundError:
         return []
     except (OSError, UnicodeDecodeError) as error:
