@@ -187,6 +187,26 @@ async def test_the_event_names_each_rewritten_event_with_its_new_checksum(store:
     assert all(after[place].checksum == checksum for place, checksum in named.items())
 
 
+async def test_the_memory_digest_loses_the_words_and_keeps_the_other_decisions(store: EventStore) -> None:
+    """It lists what stages decided, and is sent with every request: nobody would redact it for itself."""
+    timeline = await Timeline.open(store, "c")
+    for stage, decision in (("plan", "build a boat"), ("key", "sign with hunter2-of-hers"), ("end", "ship it")):
+        await timeline.enter_stage(stage, label=stage.title())
+        [prompt, _] = await timeline.append(UserPrompt(text=f"We {decision}"), AssistantCompletion(text="Well."))
+        await timeline.approve_stage(decision=decision)
+        if stage == "key":
+            asked = prompt
+    await timeline.render()
+    report = await timeline.redact(asked.path, WHY, text="hunter2-of-hers")
+    assert report.left == {}
+    assert b"hunter2" not in await everything_of(store)
+    reopened = await Timeline.open(store, "c")
+    for handle in (timeline, reopened):
+        tail = (await handle.render()).neutral.ephemeral[0].text
+        assert tail.splitlines()[1:] == ["- Plan: build a boat", "- Key: sign with [redacted]", "- End: ship it"]
+    assert (await timeline.verify()).ok
+
+
 async def test_a_block_of_the_shared_past_is_erased_from_the_fork_too(store: EventStore) -> None:
     """Asked of the fork, it goes in the parent, and in the other forks."""
     world = await plant(store)

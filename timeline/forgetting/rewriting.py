@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args, get_origin
 from pydantic import BaseModel
 
 from timeline.audit.redacting import Eraser, without_hash
-from timeline.blocks import ToolCall, instant_text
+from timeline.blocks import StageDigest, ToolCall, instant_text
 from timeline.events import (
     ABRIDGED,
     BlockAppended,
@@ -104,7 +104,7 @@ class Rewriter:
         self._pair(event.version, appended_block(old))
         new = self.shared.get(event.version) or self._rewritten(event)
         if new is not None and new != old:
-            if isinstance(new, _SHOWN):
+            if isinstance(new, _SHOWN) or (self._is_digest(new) and event.version not in self.targets):
                 self._changed_since = min(self._changed_since, event.version)
             if event.version > self.base:
                 self.payloads[event.version] = new
@@ -185,10 +185,18 @@ class Rewriter:
             changes["response_id"] = self.quotes.out_of(block.response_id)
         return payload.model_copy(update={"block": block.model_copy(update=changes)}) if changes else payload
 
+    @staticmethod
+    def _is_digest(payload: Payload) -> bool:
+        """Return whether an event appends what the approvals of stages decided: their words, no block of its own."""
+        return isinstance(payload, BlockAppended) and isinstance(payload.block, StageDigest)
+
     def _unquoted(self, event: Event, payload: Payload) -> Payload:
         """Return a payload without the words that it quotes, and with the hashes of texts that are replaced."""
         if isinstance(payload, BlockAppended) and event.version in self.targets:
             return self._unnamed(payload)
+        if isinstance(payload, BlockAppended) and self._is_digest(payload):
+            text = self.quotes.out_of(payload.block.text)
+            return payload.model_copy(update={"block": payload.block.model_copy(update={"text": text})})
         if isinstance(payload, BlockAppended | BlockRedacted):
             return payload  # another block is another block, to be redacted for itself
         name = _ERRORS.get(type(payload))
