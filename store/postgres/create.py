@@ -288,7 +288,8 @@ def no_partition(number: int, partitions: int) -> str:
     """Say that a partition of the events is not attached: a person may have detached it, and has its rows."""
     return (
         f"the partition events_{number} is missing or detached, so that its events cannot be read. If its table is"
-        f" there: ALTER TABLE events ATTACH PARTITION events_{number} {_bound(number, partitions)}"
+        " there, attach it, then run `timeline repair --yes`:"
+        f" ALTER TABLE events ATTACH PARTITION events_{number} {_bound(number, partitions)}"
     )
 
 

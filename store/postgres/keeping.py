@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from timeline.errors import ConversationErased, ConversationNotFound, VersionConflict
 
 from .escaping import key_of, unescaped
+from .partitions import keep_attached
 from .statements import ERASED, OWN
 
 if TYPE_CHECKING:
@@ -42,8 +43,13 @@ class LockedRow(NamedTuple):
 
 
 async def take_turn(connection: Connection) -> None:
-    """Wait for the turn, which the open transaction then has to its end."""
+    """Wait for the turn, which the open transaction then has to its end.
+
+    Raises:
+        StoreCorrupt: a partition of the events is not attached.
+    """
     await connection.execute(_TURN.format(""))
+    await keep_attached(connection)
 
 
 def turn_in(schema: str) -> str:

@@ -11,6 +11,7 @@ from ..settings import wrong_settings
 from . import create
 from .migrations import MIGRATIONS
 from .pages import Page, Wrong, wrong
+from .partitions import detached
 from .statements import OWN
 
 if TYPE_CHECKING:
@@ -35,10 +36,6 @@ _TRIGGERS: Final = (
 _COLUMNS: Final = (
     "SELECT table_name::text, column_name::text FROM information_schema.columns WHERE table_schema = current_schema()"
 )
-_BOUNDS: Final = (
-    "SELECT pg_get_expr(c.relpartbound, c.oid) FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid"
-    " WHERE i.inhparent = to_regclass('events') AND NOT i.inhdetachpending"
-)
 _INDEXES: Final = (
     "SELECT c.relname, pg_get_indexdef(i.indexrelid) FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid"
     " WHERE c.relnamespace = current_schema()::regnamespace AND NOT c.relispartition"
@@ -50,7 +47,6 @@ _STATEMENT: Final = re.compile(
     re.DOTALL,
 )
 _TABLE: Final = re.compile(r"CREATE TABLE (?P<name>\w+) \((?P<body>.*)\)", re.DOTALL)
-_REMAINDER: Final = re.compile(r"remainder (\d+)")
 _KEY: Final = re.compile(r"(?:PRIMARY KEY|UNIQUE) \((?P<columns>[^)]*)\)")
 _ANYTHING: Final = re.compile(r"::(?:text|bigint)(?:\[\])?|COLLATE \"?C\"?|\"|[()\s\[\]']|= ANY|ARRAY|\bIN\b")
 
@@ -86,9 +82,9 @@ async def damaged_indexes(connection: Connection, _: int) -> Page:
 
 async def schema(connection: Connection, _: int) -> Page:
     """Compare tables, indexes and triggers with those that the migrations make."""
-    partitions = await connection.fetchval("SELECT partitions FROM store_meta")
-    statements = create.statements(partitions or 0)
-    found = await _tables(connection, statements) or await _partitions(connection, partitions or 0)
+    statements = create.statements(await connection.fetchval("SELECT partitions FROM store_meta") or 0)
+    # what is derived from the events of a detached partition is not damaged
+    found = await _tables(connection, statements) or [wrong("schema", each) for each in await detached(connection)]
     if found:
         return Page(found, lacking=True)
     for table, name in await connection.fetch(_TRIGGERS):
@@ -126,14 +122,6 @@ async def _tables(connection: Connection, statements: list[str]) -> list[Wrong]:
         elif missing := sorted(wanted - there[made["name"]]):
             found.append(wrong("schema", f"the table {made['name']} lacks the column {missing[0]}"))
     return found
-
-
-async def _partitions(connection: Connection, partitions: int) -> list[Wrong]:
-    """Find the partitions of the events that are not attached: what is derived from their events is not damaged."""
-    bounds = " ".join(bound for (bound,) in await connection.fetch(_BOUNDS))
-    attached = {int(remainder) for remainder in _REMAINDER.findall(bounds)}
-    missing = [number for number in range(partitions) if number not in attached]
-    return [wrong("schema", create.no_partition(number, partitions)) for number in missing]
 
 
 async def _indexes(connection: Connection, statements: list[str]) -> list[Wrong]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +18,7 @@ from timeline.errors import StoreCorrupt, TimelineError
 from timeline.ports import Finding
 from timeline.retention import scavenge
 from timeline.store.postgres import create
+from timeline.store.postgres.keeping import take_turn
 from timeline.store.postgres.store import PostgresStore
 from timeline.store.testing import block_event, events
 
@@ -299,6 +301,48 @@ async def test_a_detached_partition_is_named_and_nothing_is_lost_until_it_is_bac
             await connection.execute(each.problem[each.problem.index("ALTER TABLE") :])
         assert await store.examine() == []
         assert await _answers(store) == answers
+
+
+async def test_nothing_is_removed_while_a_partition_is_detached(postgres_url: str) -> None:
+    """An erased conversation was back when its partition was attached again, and the texts that others named, gone."""
+    async with open_store(with_query(postgres_url, partitions="2")) as store, connected(postgres_url) as connection:
+        await make(store)
+        gone, cure = await _without_a_partition(connection, holding="c")
+        texts = await connection.fetch("SELECT hash FROM stored_values ORDER BY hash")
+        for removal in (
+            store.erase("c", forks="erase", reason="asked for"),
+            store.erase("old", forks="erase", reason="asked for"),
+            store.remove("old", after=0, most=100),
+            scavenge(store),
+        ):
+            with pytest.raises(StoreCorrupt, match=re.escape(cure)):
+                await removal
+        assert await connection.fetch("SELECT hash FROM stored_values ORDER BY hash") == texts
+        await connection.execute(cure)
+        await store.erase("c", forks="erase", reason="asked for")
+        assert await connection.fetchval(f"SELECT count(*) FROM events WHERE conversation = {gone}") == 0
+
+
+async def test_no_partition_is_detached_while_something_is_removed(postgres_url: str) -> None:
+    """A removal that has looked for its rows would miss those of a partition that goes behind that."""
+    async with open_store(with_query(postgres_url, partitions="2")) as store, connected(postgres_url) as connection:
+        await make(store)
+        async with connected(postgres_url) as removing, removing.transaction():
+            await take_turn(removing)
+            await store.append("another", [block_event("appends do not wait")])
+            await connection.execute("SET lock_timeout = '100ms'")
+            with pytest.raises(asyncpg.LockNotAvailableError):
+                await connection.execute("ALTER TABLE events DETACH PARTITION events_0 CONCURRENTLY")
+
+
+async def _without_a_partition(connection: Any, *, holding: str) -> tuple[int, str]:
+    """Detach the partition of a conversation; return its key, and the statement that attaches the partition again."""
+    key, table = await connection.fetchrow(
+        f"SELECT conversation, tableoid::regclass::text FROM events WHERE conversation = {_OF.format(holding)}"
+    )
+    await connection.execute(f"ALTER TABLE events DETACH PARTITION {table}")
+    problem = create.no_partition(int(table.rpartition("_")[2]), 2)
+    return key, problem[problem.index("ALTER TABLE") :]
 
 
 @pytest.mark.parametrize("column", ["id", "id_key"])
