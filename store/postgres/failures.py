@@ -165,6 +165,10 @@ _BY_STATE: Final[dict[str, tuple[type[StoreError], str]]] = {
     "3D000": _NO_DATABASE,
     "42P01": (StoreCorrupt, _LOST_TABLE),
     "23514": (StoreCorrupt, _LOST_PARTITION),
+    "42P10": (
+        StoreCorrupt,
+        "a table of the store has lost its key. Nothing was written; `timeline repair --yes` makes it anew",
+    ),
     "42703": (StoreCorrupt, "a column of the store is missing. Restore the database with the tools of its server"),
     "40001": _LOCKED,
     "40P01": _LOCKED,

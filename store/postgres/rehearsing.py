@@ -80,11 +80,11 @@ async def counted(connection: Connection, conversations: Collection[str], addres
 
 
 async def is_small(connection: Connection, schema: str) -> bool:
-    """Return whether a store is small enough to be copied, and rewritten; a standby's is neither."""
+    """Return whether a store is small enough to be copied, and can be rewritten; a standby's is neither."""
     if await connection.fetchval("SELECT pg_is_in_recovery()"):
         return False
     found = await tables(connection, schema)
-    return all(table.size <= AT_ONCE and table.ours for table in found)
+    return all(table.size <= AT_ONCE and table.ours and table.key for table in found)
 
 
 async def measured(connection: Connection, conversations: Collection[str], address: ServerAddress) -> int:

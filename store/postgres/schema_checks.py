@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import asyncpg
@@ -15,6 +16,8 @@ from .partitions import detached
 from .statements import OWN
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from .connections import Connection
 
 _INVALID: Final = (
@@ -47,7 +50,8 @@ _STATEMENT: Final = re.compile(
     re.DOTALL,
 )
 _TABLE: Final = re.compile(r"CREATE TABLE (?P<name>\w+) \((?P<body>.*)\)", re.DOTALL)
-_KEY: Final = re.compile(r"(?:PRIMARY KEY|UNIQUE) \((?P<columns>[^)]*)\)")
+_KEY: Final = re.compile(r"(?P<kind>PRIMARY KEY|UNIQUE) \((?P<columns>[^)]*)\)")
+_KEY_OF_COLUMN: Final = re.compile(r"^ *(?P<columns>\w+) [^,\n]*(?P<kind>PRIMARY KEY)(?! \()", re.MULTILINE)
 _ANYTHING: Final = re.compile(r"::(?:text|bigint)(?:\[\])?|COLLATE \"?C\"?|\"|[()\s\[\]']|= ANY|ARRAY|\bIN\b")
 
 
@@ -135,10 +139,16 @@ async def _indexes(connection: Connection, statements: list[str]) -> list[Wrong]
             drop = (f"DROP INDEX IF EXISTS {wanted['name']}", ())
             found.append(wrong("schema", problem, drop, (statement, ())))
         if (table := _TABLE.match(statement)) is not None:
-            keys = {_Index(table["name"], _plain(key["columns"]), True, "") for key in _KEY.finditer(table["body"])}
-            lacking = (f"the table {each.table} lacks its key ({each.columns})" for each in keys - set(stored.values()))
-            found += (wrong("schema", problem) for problem in lacking)
+            found += _keys(table["name"], table["body"], set(stored.values()))
     return found
+
+
+def _keys(table: str, body: str, stored: set[_Index | None]) -> Iterator[Wrong]:
+    """Find the keys that a table lacks: without one, what is written on a conflict with it is refused."""
+    for key in chain(_KEY.finditer(body), _KEY_OF_COLUMN.finditer(body)):
+        if _Index(table, _plain(key["columns"]), True, "") not in stored:
+            cure = f"ALTER TABLE {table} ADD {key['kind']} ({key['columns']})"
+            yield wrong("schema", f"the table {table} lacks its key ({key['columns']})", (cure, ()))
 
 
 def _read(statement: str) -> _Index | None:

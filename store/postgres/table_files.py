@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import asyncpg
 
-from timeline.errors import StoreLocked, StoreReadOnly
+from timeline.errors import StoreCorrupt, StoreLocked, StoreReadOnly
 
 from ..settings import DUE
 from .failures import DRIVER_ERRORS, store_error
@@ -70,7 +70,7 @@ _TABLES: Final = (
     f"{_OURS} SELECT t.relname, k.relname, pg_relation_filenode(t.oid),"
     " pg_relation_size(t.oid) + coalesce(pg_relation_size(nullif(t.reltoastrelid, 0)), 0),"
     " pg_has_role(t.relowner, 'USAGE') FROM ours JOIN pg_class AS t ON t.oid = ours.oid AND t.relkind = 'r'"
-    " JOIN pg_index AS i ON i.indrelid = t.oid AND i.indisprimary JOIN pg_class AS k ON k.oid = i.indexrelid"
+    " LEFT JOIN pg_index AS i ON i.indrelid = t.oid AND i.indisprimary LEFT JOIN pg_class AS k ON k.oid = i.indexrelid"
     " ORDER BY t.relname"
 )
 _STILL_SEEN: Final = (
@@ -85,10 +85,13 @@ _UNSET: Final = f"DELETE FROM settings WHERE name = ANY($1::text[]) AND {OWN}"
 
 
 class Table(NamedTuple):
-    """A table, or a partition of one: its primary key, the number of its file, its bytes, whether it is the role's."""
+    """A table, or a partition of one: its primary key, the number of its file, its bytes, whether it is the role's.
+
+    A person may have dropped the key, of which the table's file is rewritten in the order.
+    """
 
     name: str
-    key: str
+    key: str | None
     file: int
     size: int
     ours: bool
@@ -128,6 +131,7 @@ async def shrink(database: Database) -> tuple[int, int] | None:
     Raises:
         StoreLocked: a transaction may still see what was removed, a table is too large, or its lock did not come.
         StoreReadOnly: the role does not own the tables.
+        StoreCorrupt: a table has lost its key.
         StoreError: the database failed, or ended the rewriting; what was removed stays removed.
     """
     try:
@@ -151,6 +155,7 @@ async def _shrunk(database: Database) -> tuple[int, int] | None:
     async with database.connection() as connection:
         old = [table for table in await tables(connection, schema) if table.file in left and table.size]
     _check_may(database, quoted, old)
+    _check_keys(database, old)
     await _wait_until_unseen(database, quoted, old)
     _check_small(database, quoted, old)
     for table in old:
@@ -172,6 +177,15 @@ def _check_may(database: Database, quoted: str, old: Sequence[Table]) -> None:
         raise StoreReadOnly(
             f"{database.where}: what was removed is no longer read, and its bytes are still in the files of the tables,"
             f" which only their owner may rewrite. Have the owner run {_by_hand(quoted, old)}; then this again."
+        )
+
+
+def _check_keys(database: Database, old: Sequence[Table]) -> None:
+    if lacking := [table.name for table in old if table.key is None]:
+        raise StoreCorrupt(
+            f"{database.where}: what was removed is no longer read, and its bytes are still in the files of the tables,"
+            f" which cannot be rewritten: {lacking[0]} has lost its key. `timeline repair --yes` makes it anew; then"
+            " this again."
         )
 
 

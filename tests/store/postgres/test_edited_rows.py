@@ -303,6 +303,28 @@ async def test_a_detached_partition_is_named_and_nothing_is_lost_until_it_is_bac
         assert await _answers(store) == answers
 
 
+async def test_each_key_that_was_dropped_is_named_and_made_anew(postgres_url: str) -> None:
+    """Those of a single column were not missed, and none was made anew."""
+    keys = (
+        "SELECT conrelid::regclass::text, conname FROM pg_constraint WHERE contype IN ('p', 'u')"
+        " AND connamespace = current_schema()::regnamespace AND conrelid <> 'migrations'::regclass ORDER BY 1, 2"
+    )
+    async with open_store(postgres_url) as store, connected(postgres_url) as connection:
+        await make(store)
+        whole = [tuple(row) for row in await connection.fetch(keys)]
+        assert len(whole) > len(create.WITH_TENANT)
+        for table, name in whole:
+            await connection.execute(f"ALTER TABLE {table} DROP CONSTRAINT {name}")
+        found = await store.examine()
+        assert sorted(each.problem.split()[2] for each in found) == sorted(table for table, _ in whole)
+        assert all("lacks its key" in each.problem and each.derivable for each in found)
+        with pytest.raises(StoreCorrupt, match="a table of the store has lost its key"):
+            await store.set_retention("keep")
+        await store.mend()
+        assert [tuple(row) for row in await connection.fetch(keys)] == whole
+        assert await store.examine() == []
+
+
 async def test_nothing_is_removed_while_a_partition_is_detached(postgres_url: str) -> None:
     """An erased conversation was back when its partition was attached again, and the texts that others named, gone."""
     async with open_store(with_query(postgres_url, partitions="2")) as store, connected(postgres_url) as connection:

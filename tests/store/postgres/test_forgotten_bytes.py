@@ -16,7 +16,7 @@ from timeline.blocks import ToolCall, ToolResult, UserPrompt
 from timeline.errors import StoreLocked
 from timeline.events import BlockAppended
 from timeline.forgetting import redact
-from timeline.retention import scavenge
+from timeline.retention import rehearse, scavenge
 from timeline.store.testing.samples import block_event
 
 if TYPE_CHECKING:
@@ -159,6 +159,19 @@ async def test_bytes_that_an_older_transaction_may_see_are_said_to_be_left(
         assert "may still see it" in report.left["files"]
         await other.execute("ROLLBACK")
         assert (await store.erase("c")).physical
+
+
+async def test_a_table_that_lost_its_key_is_said_to_hold_the_bytes_until_it_is_rewritten(postgres_url: str) -> None:
+    """It was left out of the rewriting, and the report said that nothing was left."""
+    async with open_store(postgres_url) as store, connected(postgres_url) as connection:
+        await planted(store)
+        await connection.execute(f"ALTER TABLE {schema_of(postgres_url)}.events DROP CONSTRAINT events_pkey")
+        assert (await rehearse(store)).conversations
+        report = await store.erase("c", reason="asked for")
+        assert not report.physical
+        assert "events has lost its key" in report.left["files"]
+        await store.mend()
+        assert await store.shrink() is not None
 
 
 async def test_a_large_table_is_left_to_a_quiet_time(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
