@@ -74,7 +74,11 @@ async def schema_version(connection: Connection, address: ServerAddress) -> int:
         raise _another(address, "migrations")
     version = await connection.fetchval(f"SELECT max(number) FROM {address.quoted_schema}.migrations")  # noqa: S608 - checked name
     if version is None:
-        raise StoreCorrupt(f"{address.where}: the store has lost the record of its migrations. {_RESTORE}")
+        raise StoreCorrupt(
+            f"{address.where}: the store has no record of its migrations. If only a part of what `timeline migrate"
+            " --sql` prints was run, and nothing was stored yet, drop its tables in the schema"
+            f" {address.quoted_schema}, and run `timeline migrate`. Otherwise the record was lost: {_RESTORE}"
+        )
     if version > len(MIGRATIONS):
         raise StoreTooNew(
             f"{address.where}: a later version of timeline-engine wrote this store (schema {version}, this version "

@@ -156,6 +156,27 @@ async def test_sql_that_meets_an_applications_tables_leaves_no_half_of_a_store(
     assert [name for (name,) in there] == [table.partition(" ")[0]]
 
 
+async def test_a_step_that_a_person_ran_a_part_of_is_named_with_the_way_out(
+    run: Callable[..., Done], postgres_url: str
+) -> None:
+    """It was called a store that had lost its record, to be restored from a backup that nobody has."""
+    printed = (await asyncio.to_thread(run, "migrate", "--sql", "--db", postgres_url)).out
+    begun = printed[
+        printed.index("CREATE TABLE IF NOT EXISTS migrations") : printed.index("CREATE TABLE conversations")
+    ]
+    connection = await asyncpg.connect(without(postgres_url, "schema"))
+    try:
+        await connection.execute(f'CREATE SCHEMA "{schema_of(postgres_url)}"')
+        await connection.execute(f'SET search_path TO "{schema_of(postgres_url)}"; {begun}')
+        for words in (("ls",), ("migrate",), ("migrate", "--sql")):
+            done = await asyncio.to_thread(run, *words, "--db", postgres_url)
+            done.fails(Exit.DATABASE, "only a part of what `timeline migrate --sql` prints was run", "drop its tables")
+        await connection.execute("DROP TABLE migrations, store_meta")
+    finally:
+        await connection.close()
+    assert (await asyncio.to_thread(run, "migrate", "--db", postgres_url)).code == 0
+
+
 async def test_sql_needs_no_right_to_create_a_schema_that_is_there(run: Callable[..., Done], postgres_url: str) -> None:
     """As `timeline migrate` needs none: an administrator made the schema, and its owner makes the tables."""
     schema = schema_of(postgres_url)
