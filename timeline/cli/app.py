@@ -131,14 +131,14 @@ def simulate(
     ] = None,
     max_tokens: Annotated[
         list[int] | None,
-        typer.Option("--max-tokens", metavar="N", help="The context limit, not the policy's own; repeatable."),
+        typer.Option("--max-tokens", metavar="N", help="The context limit, instead of the policy's own; repeatable."),
     ] = None,
     model: Model = None,
     system: System = None,
     call: FromCall = None,
     pauses: Pauses = 1.0,
     keep: Annotated[
-        bool, typer.Option("--keep", help="Write the new conversation of an ID or of an exported log to the database.")
+        bool, typer.Option("--keep", help="With an ID or an exported log: keep the new conversation in the database.")
     ] = False,
     db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,
@@ -146,9 +146,9 @@ def simulate(
     """Try policies on recorded and stored conversations.
 
     Appends each recording, event by event, to a new conversation and renders before each recorded model call. With
-    several files, policies or limits every combination is run, and the result is a table. The policy is `balanced`
-    unless another one is named; the new conversation keeps it. Of a stored conversation nothing is written without
-    --keep; with --call it goes on as it was up to that model call, and the policy decides from there on.
+    several files, policies or limits it runs every combination and prints a table. The policy is `balanced` unless
+    --policy names another one; the new conversation keeps it. A stored conversation is only read, unless --keep is
+    given. With --call it is taken as it was up to that model call; the policy decides from there on.
     """
     from timeline.cli import simulating
     from timeline.cli.contexts import Wish
@@ -167,15 +167,15 @@ app.command()(lab)
 def ls(
     *,
     limit: Annotated[
-        int | None, typer.Option("--limit", min=1, metavar="N", help="The N that changed last, the newest first.")
+        int | None, typer.Option("--limit", min=1, metavar="N", help="Only the N that changed last, newest first.")
     ] = None,
     db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,
 ) -> None:
     """List the conversations of a database.
 
-    version: the number of the newest event. window from: the version at which the live window begins; what lies before
-    it is covered by a summary.
+    version: the number of the newest event. window from: the version at which the live window begins; a summary covers
+    what lies before it.
     """
     from timeline.cli import listing
 
@@ -193,8 +193,8 @@ def show(
 ) -> None:
     """Show a conversation as a tree of turns and rounds.
 
-    Each line has a block's version, state, tokens and path. The turns that a summary covers are one line each, below
-    it; --all and --json list every event instead.
+    Each line has a block's version, state, tokens and path. Each turn that a summary covers is one line below the
+    summary. --all and --json list every event instead.
     """
     from timeline.cli import show as command
 
@@ -220,7 +220,7 @@ def render(
             "--call",
             min=1,
             metavar="N",
-            help="The context of this model call, as it was.",
+            help="Show the context of this model call, as it was.",
             autocompletion=complete_call,
         ),
     ] = None,
@@ -235,8 +235,8 @@ def render(
     """Render the context that the model would see now.
 
     The policy is the conversation's own unless --policy names another one. Without --record this is a dry run: it
-    appends nothing. Without --summarize no model is called: summaries are
-    extracted from the text. --call shows what a model call was sent: system prompt, tools and tail too.
+    appends nothing. Without --summarize no model is called: summaries are extracted from the text. --call shows what
+    was sent with a model call, including the system prompt, tools and tail.
     """
     from timeline.cli import contexts
 
@@ -269,11 +269,12 @@ def diff(
     db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,
 ) -> None:
-    """Compare two recorded contexts, the last two or A and B; or two summaries.
+    """Compare two recorded contexts, or two summaries.
 
-    Lists the blocks that entered, left and changed, shows how the summary changed, and where and why the prefix changed
-    that the provider had cached. `timeline diff ID @59 @156` compares the texts of two summaries alone, and
-    `timeline diff ID last last --other FORK` what two conversations were sent.
+    Takes the last two contexts unless A and B name others. Lists the blocks that entered, left and changed; shows how
+    the summary changed, and where and why the prefix that the provider had cached changed. `timeline diff ID @59 @156`
+    compares only the texts of two summaries. `timeline diff ID last last --other FORK` compares what two conversations
+    were sent.
     """
     from timeline.audit.differences import Side
     from timeline.cli import diff as command
@@ -295,7 +296,7 @@ def why(
     call: Annotated[
         int | None,
         typer.Option(
-            "--call", min=1, metavar="N", help="In the context of this model call.", autocompletion=complete_call
+            "--call", min=1, metavar="N", help="Look in the context of this model call.", autocompletion=complete_call
         ),
     ] = None,
     at: PastVersion = None,
@@ -304,8 +305,8 @@ def why(
 ) -> None:
     """Show why a block is shown as it is, or is not there.
 
-    Prints its state now, at a version or in the context of a call; the decision that led there first; what is shown in
-    its place; and the commands that show it again.
+    Prints the block's state (now, at a version, or in the context of a call), the first decision that led to it, what
+    is shown in its place, and the commands that show the block again.
     """
     from timeline.cli import why as command
     from timeline.cli.block_names import block_named
@@ -315,9 +316,10 @@ def why(
 
 @app.command()
 def calls(id_: ConversationId, *, db: Db = DEFAULT_DATABASE, as_json: AsJson = False) -> None:
-    """List the model calls of a conversation, a line each.
+    """List the model calls of a conversation, one per line.
 
-    Failed calls and retries have numbers, too. decisions: how many changed the context since the call before.
+    Failed calls and retries are numbered, too. decisions: how many decisions changed the context since the previous
+    call.
     """
     from timeline.cli import calls as command
 
@@ -328,8 +330,9 @@ def calls(id_: ConversationId, *, db: Db = DEFAULT_DATABASE, as_json: AsJson = F
 def usage(id_: ConversationId, *, db: Db = DEFAULT_DATABASE, as_json: AsJson = False) -> None:
     """Show the tokens that a conversation and its subagents used.
 
-    A line each, and the sum. in: what was sent, with what the provider's cache answered (cached) and took in (written).
-    summaries: what the models used that wrote its summaries. dollars: both, at the list prices that `timeline lab` has.
+    One line per conversation, then the sum. in: what was sent, including what the provider's cache answered (cached)
+    and took in (written). summaries: what the models that wrote the summaries used. dollars: the price of both, at the
+    list prices that `timeline lab` has.
     """
     from timeline.cli import calls as command
 
@@ -347,15 +350,15 @@ def call(
     ],
     *,
     body: Annotated[
-        bool, typer.Option("--body", help="Print only the body, as compact JSON without a newline behind it.")
+        bool, typer.Option("--body", help="Print only the request body, as compact JSON without a trailing newline.")
     ] = False,
     wire: RequestBody = None,
     db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,
 ) -> None:
-    """Show a model call: what it was sent, what came back, and what was decided before it.
+    """Show a model call: what was sent, what came back, and which decisions came before.
 
-    The body is built again from the log: `timeline call ID 84 --body | sha256sum` prints the recorded hash.
+    The request body is built again from the log: `timeline call ID 84 --body | sha256sum` prints the recorded hash.
     """
     from timeline.cli import calls as command
 
@@ -378,9 +381,9 @@ def compact(
 ) -> None:
     """Compact a conversation now, whatever its size.
 
-    The policy is the conversation's own; --policy uses another one for this command alone, and
-    the log says so; a conversation without one, such as an import, takes it for its own.
-    Without --summarize no model is called: the summary is extracted from the text.
+    The policy is the conversation's own. --policy uses another one for this command alone, and the log says so; a
+    conversation without a policy, such as an import, adopts it. Without --summarize no model is called: the summary is
+    extracted from the text.
     """
     from timeline.cli import contexts
 
@@ -402,8 +405,8 @@ def read(
 ) -> None:
     """Print a block in full, by its path or its address.
 
-    An address is @ and the version that `show` prints. Covered and hidden blocks are printed, too. `timeline read
-    cards@152` reads what `search` prints.
+    An address is @ and the version that `show` prints. Covered and hidden blocks are printed, too. `search` prints
+    addresses with their conversation; `timeline read cards@152` takes one as it is.
     """
     from timeline.cli import listing
     from timeline.cli.block_names import block_named
@@ -435,7 +438,8 @@ def digests(
         str | None, typer.Option("--error-text", metavar="TEXT", help="Only where an error's text contains this.")
     ] = None,
     compaction_number: Annotated[
-        str | None, typer.Option("--compaction", metavar="N", help="Only a conversation's N-th compaction, or 2-4.")
+        str | None,
+        typer.Option("--compaction", metavar="N", help="Only the N-th compaction of a conversation, or a range: 2-4."),
     ] = None,
     reverted: Annotated[bool, typer.Option("--reverted", help="Only compactions that were undone.")] = False,
     db: Db = DEFAULT_DATABASE,
@@ -477,14 +481,21 @@ def facts(
     subject: Annotated[
         str | None,
         typer.Option(
-            "--subject", metavar="TEXT", help="The file, command, query, URL, identifier or request contains this."
+            "--subject",
+            metavar="TEXT",
+            help="Only where the file, command, query, URL, identifier or request contains this.",
         ),
     ] = None,
     glob: Annotated[
-        str | None, typer.Option("--glob", metavar="GLOB", help="The whole subject matches, such as '**/src/*.py'.")
+        str | None,
+        typer.Option("--glob", metavar="GLOB", help="Only where the whole subject matches, such as '**/src/*.py'."),
     ] = None,
-    tool: Annotated[str | None, typer.Option("--tool", metavar="NAME", help="The tool of exactly this name.")] = None,
-    exit_status: Annotated[int | None, typer.Option("--exit-status", metavar="N", help="The exit status is N.")] = None,
+    tool: Annotated[
+        str | None, typer.Option("--tool", metavar="NAME", help="Only by the tool of exactly this name.")
+    ] = None,
+    exit_status: Annotated[
+        int | None, typer.Option("--exit-status", metavar="N", help="Only where the exit status is N.")
+    ] = None,
     failed: Annotated[
         bool | None, typer.Option("--failed/--worked", help="Only what failed, or only what did not.")
     ] = None,
@@ -495,14 +506,16 @@ def facts(
         typer.Option("--covered/--live", help="Only what a compaction covers, or only what is still in the window."),
     ] = None,
     query: Annotated[
-        str | None, typer.Option("--query", metavar="WORDS", help="All words occur in the subject, tool or detail.")
+        str | None,
+        typer.Option("--query", metavar="WORDS", help="Only where all words occur in the subject, tool or detail."),
     ] = None,
     limit: Annotated[
         int | None,
-        typer.Option("--limit", min=1, metavar="N", help="The newest N facts (default: 50; all with --json)."),
+        typer.Option("--limit", min=1, metavar="N", help="Only the newest N facts (default: 50; all with --json)."),
     ] = None,
     record: Annotated[
-        bool, typer.Option("--record", help="One merged record of each conversation instead; takes no conditions.")
+        bool,
+        typer.Option("--record", help="Print one merged record of each conversation instead; takes no conditions."),
     ] = False,
     reach: Annotated[bool, typer.Option("--reach", help="Only print how far the index reaches.")] = False,
     db: Db = DEFAULT_DATABASE,
@@ -510,9 +523,9 @@ def facts(
 ) -> None:
     """List what was done, named and asked for: files, commands, searches, errors, URLs, identifiers, requests.
 
-    Over the whole log, covered or not. A fact is listed when it meets every condition: `--kind command --subject
-    "go test" --failed` lists the runs of go test that failed, and nothing else. `timeline read` prints the block at a
-    fact's address.
+    Looks at the whole log, covered blocks included. A fact is listed when it meets every condition: `--kind command
+    --subject "go test" --failed` lists the runs of go test that failed, and nothing else. `timeline read` prints the
+    block at a fact's address.
     """
     from timeline.cli import facts as command
 
@@ -553,9 +566,9 @@ def search(
 ) -> None:
     """Search the text of all blocks and summaries.
 
-    Lists the blocks that contain all the words, the best first, covered blocks too, each with a line of it in which
-    « » mark the words. src/app/main.py or test_login is found whole and by its parts. The first search indexes the
-    database; later ones index only new blocks.
+    Lists the blocks that contain all the words, best match first, covered blocks included. Each comes with one of its
+    lines, in which « » mark the words. A name such as src/app/main.py or test_login is found whole and by its parts.
+    The first search indexes the database; later ones index only new blocks.
     """
     from timeline.cli import questions
 
@@ -567,17 +580,15 @@ def search(
 def verify(
     id_: Annotated[
         str | None,
-        typer.Argument(
-            metavar="ID", help="A conversation's id; all unless given.", autocompletion=complete_conversation
-        ),
+        typer.Argument(metavar="ID", help="A conversation's id (default: all).", autocompletion=complete_conversation),
     ] = None,
     *,
     head: Annotated[
         str | None,
-        typer.Option("--head", metavar="HEX", help="A head that was kept elsewhere: an event must have this link."),
+        typer.Option("--head", metavar="HEX", help="A head that you kept elsewhere: one event must have this link."),
     ] = None,
     deep: Annotated[
-        bool, typer.Option("--deep", help="Also compare everything that is derived from the log with it.")
+        bool, typer.Option("--deep", help="Also check everything that is derived from the log, such as the indexes.")
     ] = False,
     db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,
@@ -585,8 +596,8 @@ def verify(
     """Check every invariant and every recorded context.
 
     Computes the chain of each log again, and rebuilds each recorded context byte for byte. Keep the head that it
-    prints: no change of the log, however skilled, leads to it. The exit code is 1 if anything does not
-    hold.
+    prints in another place: a changed log, however skilfully made, never has that head. The exit code is 1 if a check
+    fails.
     """
     from timeline.cli import checking
 
@@ -602,15 +613,14 @@ def verify(
 @app.command()
 def repair(
     *,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; without it, only print what would be made anew.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it; without this, only print what would be rebuilt.")] = False,
     db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,
 ) -> int:
-    """Make anew what is derived from the log and damaged: indexes, digests, facts, search, snapshots.
+    """Rebuild what is derived from the log and damaged: indexes, digests, facts, search, snapshots.
 
-    Changes no event. What an event says can only come from a backup. The exit code is 1 if such damage is left. It
-    writes into the damaged file: with the programs that use it closed, copy the file first, its -wal too if it is
-    there.
+    Changes no event: a damaged event can only come from a backup, and the exit code is 1 if one is left. Writes into
+    the damaged file. So first close the programs that use it, and copy the file, and its -wal if there is one.
     """
     from timeline.cli import checking
 

@@ -30,7 +30,8 @@ def undo(
     id_: ConversationId,
     *,
     version: Annotated[
-        int | None, typer.Option("--version", metavar="V", help="Undo the compaction of this version, not the newest.")
+        int | None,
+        typer.Option("--version", metavar="V", help="Undo the compaction of this version (default: the newest)."),
     ] = None,
     cascade: Annotated[bool, typer.Option("--cascade", help="Undo the later compactions that cover it, too.")] = False,
     db: Db = DEFAULT_DATABASE,
@@ -38,7 +39,7 @@ def undo(
 ) -> None:
     """Undo a compaction.
 
-    The blocks that it covered are shown again. Renders do not compact any more until you run `timeline compact`.
+    The blocks that it covered are shown again. Until you run `timeline compact`, no render compacts the conversation.
     """
     from timeline.cli import decisions
 
@@ -53,7 +54,7 @@ def fork(
     ] = None,
     call: Annotated[
         int | None,
-        typer.Option("--call", min=1, metavar="N", help="Go on from right before this model call instead."),
+        typer.Option("--call", min=1, metavar="N", help="Fork right before this model call instead."),
     ] = None,
     policy: PolicyName = None,
     max_tokens: MaxTokens = None,
@@ -85,7 +86,7 @@ def hide(
         str | None, typer.Option("--text", metavar="TEXT", help="Show this text instead of the usual line.")
     ] = None,
     omit: Annotated[
-        bool, typer.Option("--omit", help="Show nothing instead; its calls and results are left out, too.")
+        bool, typer.Option("--omit", help="Show nothing instead, and leave out its calls and results, too.")
     ] = False,
     db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,
@@ -139,7 +140,7 @@ def retention(
         str | None,
         typer.Argument(
             metavar="ID",
-            help="A conversation's id; the database's own setting unless given.",
+            help="A conversation's id (default: the database's own setting).",
             autocompletion=complete_conversation,
         ),
     ] = None,
@@ -156,9 +157,9 @@ def retention(
 ) -> None:
     """Show or set how much of the conversations is kept.
 
-    keep: everything, the default. window: what lies before the window may be removed, by `timeline scavenge`; nothing
-    is removed by this command. `timeline retention window` sets what holds for conversations without a setting of
-    their own, `timeline retention ID window` one conversation's. Under a legal hold nothing is removed.
+    keep, the default: keep everything. window: `timeline scavenge` may remove what lies before the window; this command
+    itself removes nothing. `timeline retention window` changes the database's own setting, which holds for
+    conversations without one; `timeline retention ID window` changes one conversation's. A legal hold keeps everything.
     """
     from timeline.cli import retention as command
 
@@ -178,10 +179,10 @@ def scavenge(
     db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,
 ) -> None:
-    """Remove for good what lies before the windows of conversations whose retention is window.
+    """Remove for good what lies before the window, where the retention is `window`.
 
     Without --yes this is a dry run: it prints what would go, what stays and why. What the model sees stays as it is;
-    summaries, digests, versions, ids and paths stay too. Earlier versions and covered blocks cannot be read any more.
+    summaries, digests, versions, ids and paths stay too. Earlier versions and covered blocks can no longer be read.
     """
     from timeline.cli import retention as command
 
@@ -200,14 +201,16 @@ def redact(
         typer.Argument(metavar="PATH_OR_ADDRESS", help="Blocks by path or address, or places of `find-subject`."),
     ] = None,
     *,
-    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Kept with the tombstone.")] = "",
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; kept with the tombstone.")] = "",
     text: Annotated[
-        str, typer.Option("--text", metavar="TEXT", help="Words to take out of places that hold no block.")
+        str, typer.Option("--text", metavar="TEXT", help="The words to take out of places that are no blocks.")
     ] = "",
     found: Annotated[
         str | None,
         typer.Option(
-            "--from", metavar="FILE", help="Redact the places that `find-subject --json` printed; - reads them."
+            "--from",
+            metavar="FILE",
+            help="Redact the places in this file, which `find-subject --json` printed; -: standard input.",
         ),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do it; it cannot be undone.")] = False,
@@ -216,8 +219,9 @@ def redact(
 ) -> int:
     """Erase the content of blocks for good, with all that was made of it.
 
-    Without --yes this is a dry run: it prints what would be erased and written anew, and what no command reaches. Forks
-    that share a block lose it too. Summaries and digests are written anew from what is left; the file is rewritten.
+    Without --yes this is a dry run: it prints what would be erased and rewritten, and what no command can reach. Forks
+    that share a block lose its content too. Summaries and digests are made again from what is left, and the file is
+    rewritten.
     """
     from timeline.cli import forgetting
 
@@ -231,15 +235,15 @@ def erase(
     forks: Annotated[
         str, typer.Option("--forks", metavar="refuse|erase|copy", help="What becomes of forks that share its past.")
     ] = "refuse",
-    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Kept beside the id.")] = "",
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; kept beside the id.")] = "",
     yes: Annotated[bool, typer.Option("--yes", help="Do it; it cannot be undone.")] = False,
     db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,
 ) -> None:
-    """Erase a conversation for good; its id is never given again.
+    """Erase a conversation for good; its id can never be used again.
 
-    Without --yes this is a dry run. While it has forks, --forks says whether they are erased too, or keep a copy of
-    what they share.
+    Without --yes this is a dry run. If the conversation has forks, --forks says what becomes of them: they are erased
+    too, or each keeps a copy of what it shares.
     """
     from timeline.cli import forgetting
 
@@ -247,16 +251,16 @@ def erase(
 
 
 def find_subject(
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to look for, also in other case.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to look for, in upper or lower case.")],
     ids: LookedAt = None,
     *,
     db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,
 ) -> None:
-    """List every place at which a text is said, before it is erased.
+    """List every place that contains a text, before you redact it.
 
-    It reads the whole log: blocks with their arguments, summaries, titles, system prompts and a framework's data. What
-    it prints with --json, `timeline redact --from` takes.
+    Reads the whole log: blocks with their arguments, summaries, titles, system prompts and a framework's data. With
+    --json it prints what `timeline redact --from` takes.
     """
     from timeline.cli import forgetting
 
@@ -268,14 +272,14 @@ def watch(
     *,
     after: Annotated[
         int | None,
-        typer.Option("--after", min=0, metavar="V", help="Begin behind this version; 0 is the beginning."),
+        typer.Option("--after", min=0, metavar="V", help="Begin after this version; 0 is the beginning."),
     ] = None,
     db: Db = DEFAULT_DATABASE,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line; its keys are stable.")] = False,
 ) -> None:
     """Follow what happens to a conversation's context: compactions, errors, overflows, usage.
 
-    It prints each event as it happens, also those of other processes, until you stop it. To go on without a gap, give
+    Prints each event as it happens, including those of other processes, until you stop it. To go on without a gap, give
     --after the version of the last line.
     """
     from timeline.cli import watching
@@ -287,12 +291,12 @@ COMMANDS = (undo, fork, hide, reveal, pin, unpin, watch, retention, scavenge, fi
 """The order of these commands in `timeline --help`."""
 
 
-policies_app: Final = Commands(help="List the policies, show one, compare two.")
+policies_app: Final = Commands(help="List the policies, show one, or compare two.")
 
 
 @policies_app.callback(invoke_without_command=True)
 def policies(context: typer.Context, *, as_json: AsJson = False) -> None:
-    """List the policies, show one, compare two."""
+    """List the policies, show one, or compare two."""
     if context.invoked_subcommand is None:
         from timeline.cli import policies as command
 
@@ -351,7 +355,7 @@ def mcp(
             "--token",
             envvar="TIMELINE_MCP_TOKEN",
             metavar="TEXT",
-            help="Answer over HTTP only who sends it as Authorization: Bearer.",
+            help="Over HTTP, answer only requests with the header Authorization: Bearer TEXT.",
         ),
     ] = None,
     only: Annotated[
@@ -359,18 +363,18 @@ def mcp(
         typer.Option(
             "--only",
             metavar="ID|PREFIX*",
-            help="Serve this conversation, or those whose id begins so, and show no other; repeatable.",
+            help="Serve only this conversation, or those whose id begins with PREFIX; repeatable.",
         ),
     ] = None,
     answer_tokens: Annotated[
-        int, typer.Option("--answer-tokens", min=1_000, metavar="N", help="The most tokens of one answer.")
+        int, typer.Option("--answer-tokens", min=1_000, metavar="N", help="The most tokens that one answer may have.")
     ] = 4_000,
     db: Db = DEFAULT_DATABASE,
 ) -> None:
     """Serve the conversations to an MCP client.
 
-    Offers a model six tools: conversations, search, digests, facts, record and read. The database is only read, so make
-    its search index first, with `timeline search`. Needs the extra mcp.
+    Offers a model six tools: conversations, search, digests, facts, record and read. Only reads the database, so make
+    the search index first, with `timeline search`. Needs the extra mcp.
     """
     from timeline.cli import serve
 
@@ -382,7 +386,7 @@ def inspect(
         str | None,
         typer.Argument(
             metavar="ID|RECORDING",
-            help="Begin with this conversation, or look at a recorded file, or at this database.",
+            help="Begin with this conversation; or look at this recording, or at this database file.",
             autocompletion=complete_conversation,
         ),
     ] = None,
@@ -390,14 +394,18 @@ def inspect(
     port: Annotated[
         int, typer.Option("--port", min=0, max=65_535, metavar="PORT", help="The port; 0 picks a free one.")
     ] = 0,
-    no_open: Annotated[bool, typer.Option("--no-open", help="Print the address only, and open no browser.")] = False,
+    no_open: Annotated[bool, typer.Option("--no-open", help="Only print the address; open no browser.")] = False,
     host: Annotated[
-        str, typer.Option("--host", metavar="ADDRESS", help="The address to serve at; others need --token and TLS.")
+        str,
+        typer.Option("--host", metavar="ADDRESS", help="The address to serve at; any other one needs --token and TLS."),
     ] = "127.0.0.1",
     token: Annotated[
         str | None,
         typer.Option(
-            "--token", envvar="TIMELINE_INSPECT_TOKEN", metavar="TEXT", help="What lets a browser in (default: random)."
+            "--token",
+            envvar="TIMELINE_INSPECT_TOKEN",
+            metavar="TEXT",
+            help="The token that lets a browser in (default: random).",
         ),
     ] = None,
     certificate: Annotated[
@@ -405,7 +413,7 @@ def inspect(
     ] = None,
     key: Annotated[str | None, typer.Option("--key", metavar="FILE", help="The key of the certificate.")] = None,
     behind_proxy: Annotated[
-        bool, typer.Option("--behind-proxy", help="A proxy in front ends TLS and passes Host on.")
+        bool, typer.Option("--behind-proxy", help="A proxy in front terminates TLS and passes the Host header on.")
     ] = False,
     allow_decisions: Annotated[
         bool,
@@ -417,9 +425,9 @@ def inspect(
 ) -> None:
     """Look at conversations in a browser.
 
-    Shows what the model saw at each call, why a block is hidden or covered, and what each compaction kept. Serves this
-    machine alone, to browsers that have the printed token; the database is only read unless decisions are
-    allowed. Needs the extra inspector.
+    Shows what the model saw at each call, why a block is hidden or covered, and what each compaction kept. Answers only
+    this machine, and only browsers that have the printed token. Only reads the database, unless --allow-decisions is
+    given. Needs the extra inspector.
     """
     from timeline.cli import inspecting
 

@@ -56,22 +56,22 @@ Wire: TypeAlias = Annotated[
     ),
 ]
 Window: TypeAlias = Annotated[
-    bool, typer.Option("--window", help="Only what the model would see now (with markdown or --wire).")
+    bool, typer.Option("--window", help="Write only what the model would see now (with markdown or --wire).")
 ]
 Limit: TypeAlias = Annotated[
     int | None, typer.Option("--characters", min=1, metavar="N", help="Cut each block to N characters (with markdown).")
 ]
 Output: TypeAlias = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to this file, not standard output.")
+    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to this file, not to standard output.")
 ]
 Html: TypeAlias = Annotated[
-    bool, typer.Option("--html", help="One HTML file with the inspector's page, which opens from disk.")
+    bool, typer.Option("--html", help="Write one HTML file with the inspector's page, which opens from disk.")
 ]
 Mode: TypeAlias = Annotated[
-    ExportMode, typer.Option("--mode", help="Everything, or prompts and answers (with --html).")
+    ExportMode, typer.Option("--mode", help="Write everything, or only prompts and answers (with --html).")
 ]
 Contexts: TypeAlias = Annotated[
-    ExportContexts, typer.Option("--contexts", help="The calls whose contexts can be looked at (with --html).")
+    ExportContexts, typer.Option("--contexts", help="The calls whose contexts the page can show (with --html).")
 ]
 Redact: TypeAlias = Annotated[
     bool,
@@ -81,9 +81,9 @@ Redact: TypeAlias = Annotated[
 ]
 Keep: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--keep", metavar="FINDING", help="Leave this finding of the list where it is; once for each."),
+    typer.Option("--keep", metavar="FINDING", help="Do not take out this finding of the list; repeatable."),
 ]
-Yes: TypeAlias = Annotated[bool, typer.Option("--yes", help="Write the file without what the list has.")]
+Yes: TypeAlias = Annotated[bool, typer.Option("--yes", help="Write the file, without the listed findings.")]
 Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="The same as --format jsonl.")]
 
@@ -110,11 +110,11 @@ def export(
     """Write conversations to a file or to standard output.
 
     jsonl is the log itself, which `import` reads back event for event. markdown is a transcript with the state of each
-    block. atif is a trajectory for tools that evaluate or train agents. --wire writes all messages, uncompacted, in a
-    provider's format. --html writes one page with the log inside, named by id and version unless -o names it. bundle is
-    a zip to report a fault with: the log, the policy, versions, what verify says, the newest errors. Redacted content
-    is in none of them. --html --redact and --format bundle are dry runs without --yes: they list what would be taken
-    out, credentials and home folders.
+    block. atif is a trajectory for tools that evaluate or train agents. bundle is a zip for a bug report: the log, the
+    policy, versions, what verify says, the newest errors. --wire writes all messages, uncompacted, in a provider's
+    format. --html writes one page with the log inside, named by id and version unless -o names it. None of them
+    contains redacted content. Without --yes, --html --redact and --format bundle are dry runs: they list the
+    credentials and home folders that would be taken out.
     """
     from timeline.cli import export as command
 

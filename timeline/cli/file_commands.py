@@ -19,7 +19,9 @@ def backup(
     *,
     to: Annotated[
         Path | None,
-        typer.Option("--to", metavar="FILE", help="The file to write (default: beside the database, by the time)."),
+        typer.Option(
+            "--to", metavar="FILE", help="The file to write (default: beside the database, named by the time)."
+        ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
     db: Db = DEFAULT_DATABASE,
@@ -27,8 +29,8 @@ def backup(
 ) -> None:
     """Copy the database into one file, while programs use it.
 
-    Use this instead of a plain copy, which misses the newest events. The copy is read to its end before it gets its
-    name; only you may read it.
+    Use this instead of a plain copy, which misses the newest events. The copy is read back to its end before it gets
+    its name; only you may read it.
     """
     from timeline.cli import care
 
@@ -38,15 +40,15 @@ def backup(
 def restore(
     source: Annotated[Path, typer.Argument(metavar="FROM", help="A backup, or any copy of a database.")],
     *,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; what is replaced is kept beside.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it; the replaced files are kept beside it.")] = False,
     db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,
 ) -> None:
-    """Put a backup in the place of the database, damaged or not.
+    """Replace the database, damaged or not, by a backup.
 
     Without --yes this is a dry run: it reads the backup to its end, and prints what the database would lose. Close all
-    programs that use the database first. Never copy a backup over a database yourself: the log beside it would destroy
-    the copy.
+    programs that use the database first. Never copy a backup over a database yourself: the old -wal file beside it
+    would destroy the copy.
     """
     from timeline.cli import care
 
@@ -54,9 +56,9 @@ def restore(
 
 
 def doctor(*, db: Db = DEFAULT_DATABASE, as_json: AsJson = False) -> int:
-    """Print what the database's room is used for, what retention would free, and what to mend.
+    """Print what takes up room in the database, what retention would free, and what to mend.
 
-    Changes nothing. Exits with 1 if there is something to mend.
+    Changes nothing. The exit code is 1 if there is something to mend.
     """
     from timeline.cli import care
 
@@ -65,18 +67,20 @@ def doctor(*, db: Db = DEFAULT_DATABASE, as_json: AsJson = False) -> int:
 
 def copy(
     ids: Annotated[
-        list[str] | None, typer.Argument(metavar="ID", help="Only these conversations; all of them, unless given.")
+        list[str] | None, typer.Argument(metavar="ID", help="Only these conversations (default: all).")
     ] = None,
     *,
     source: Annotated[str, typer.Option("--from", metavar="PATH_OR_URL", help="The store to read.")],
-    target: Annotated[str, typer.Option("--to", metavar="PATH_OR_URL", help="The store to write; a new file is made.")],
+    target: Annotated[
+        str, typer.Option("--to", metavar="PATH_OR_URL", help="The store to write; a missing file is made.")
+    ],
     as_json: AsJson = False,
 ) -> int:
     """Copy conversations from one store into another, event for event.
 
-    What is there already is compared and not written again, so run it again after an interruption, or to bring over
-    what came since. Each event is read back and compared; the heads of both stores are the same then. A conversation
-    whose history was scavenged is not copied, and reported.
+    What the target has already is compared and not written again, so run it again after an interruption, or to bring
+    over what came since. Each event is read back and compared; in the end both stores have the same heads. A
+    conversation whose history was scavenged is reported and not copied.
     """
     from timeline.cli import copying
 
@@ -86,7 +90,7 @@ def copy(
 def migrate(
     *,
     sql: Annotated[
-        bool, typer.Option("--sql", help="Print the SQL that the schema lacks, for an administrator, instead.")
+        bool, typer.Option("--sql", help="Only print the SQL that is still to be run, for an administrator.")
     ] = False,
     partitions: Annotated[
         int | None,
@@ -97,8 +101,8 @@ def migrate(
 ) -> None:
     """Make a store on a PostgreSQL server, or bring one up to date.
 
-    Its role needs the right to create; programs can then use one that only reads and writes rows. A file needs no such
-    step: it is upgraded when a program opens it.
+    The role in the URL needs the right to create tables; programs can then use a role that only reads and writes rows.
+    A file needs no such step: a program that opens it upgrades it.
     """
     from timeline.cli import migrating
 

@@ -26,15 +26,13 @@ ConversationId: TypeAlias = Annotated[
 ]
 LookedAt: TypeAlias = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="ID", help="Conversations to look at; all unless given.", autocompletion=complete_conversation
-    ),
+    typer.Argument(metavar="ID", help="Only these conversations (default: all).", autocompletion=complete_conversation),
 ]
 BlockName: TypeAlias = Annotated[
     str | None,
     typer.Argument(
         metavar="PATH_OR_ADDRESS",
-        help="A block's path, or its address such as @152; not needed where ID is an address with its conversation.",
+        help="A block's path, or its address such as @152. Leave it out if ID contains it, as in cards@152.",
     ),
 ]
 PolicyName: TypeAlias = Annotated[
@@ -71,7 +69,7 @@ Summarize: TypeAlias = Annotated[
     typer.Option(
         "--summarize",
         metavar="PROVIDER:MODEL",
-        help="Let a model write the summaries: openai:…, anthropic:… or google:…; set the key that its SDK reads.",
+        help="Let a model write the summaries: openai:…, anthropic:… or google:…; set the API key that its SDK reads.",
     ),
 ]
 FromCall: TypeAlias = Annotated[
@@ -80,10 +78,10 @@ FromCall: TypeAlias = Annotated[
 ]
 Pauses: TypeAlias = Annotated[
     float,
-    typer.Option("--pauses", metavar="FACTOR", help="Make the time between events this many times as long; 0: none."),
+    typer.Option("--pauses", metavar="FACTOR", help="Multiply the time between events by this; 0: no pauses."),
 ]
 PastVersion: TypeAlias = Annotated[
-    int | None, typer.Option("--at", metavar="V", help="The conversation as it was at this version.")
+    int | None, typer.Option("--at", metavar="V", help="Take the conversation as it was at this version.")
 ]
 
 

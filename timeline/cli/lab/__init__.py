@@ -54,17 +54,17 @@ _Validate: TypeAlias = Annotated[
     bool, typer.Option("--validate", help="Replay nothing: compare the predicted cache use with the recorded one.")
 ]
 _Prices: TypeAlias = Annotated[
-    Path | None, typer.Option("--prices", metavar="FILE", help="Use the prices and cache rules of this file first.")
+    Path | None, typer.Option("--prices", metavar="FILE", help="Look for prices and cache rules in this file first.")
 ]
 _PriceAs: TypeAlias = Annotated[
-    str, typer.Option("--price-as", metavar="MODEL", help="Price every call as a call of this model.")
+    str, typer.Option("--price-as", metavar="MODEL", help="Price every call as if it were one to this model.")
 ]
 _Cache: TypeAlias = Annotated[
     CacheOption | None,
     typer.Option(
         "--cache",
-        help="Cache the prompts otherwise than recorded: for five minutes, for an hour, as providers do by themselves "
-        "(automatic), or not at all, as with a local model.",
+        help="Assume this prompt cache, instead of the recorded one: for five minutes, for an hour, as providers do by "
+        "themselves (automatic), or none, as with a local model.",
     ),
 ]
 _Reserve: TypeAlias = Annotated[
@@ -73,7 +73,7 @@ _Reserve: TypeAlias = Annotated[
         "--reserve",
         min=0,
         metavar="N",
-        help="Let every policy leave N tokens of the limit free for the answer (default: what each one leaves).",
+        help="Let every policy leave N tokens of the limit free for the answer (default: the policy's own reserve).",
     ),
 ]
 _Fixed: TypeAlias = Annotated[
@@ -82,10 +82,10 @@ _Fixed: TypeAlias = Annotated[
 ]
 _MainOnly: TypeAlias = Annotated[bool, typer.Option("--main-only", help="Leave out subagents and branches.")]
 _Recorded: TypeAlias = Annotated[
-    bool, typer.Option("--recorded-summaries", help="Use the summaries in the recording, as long as there are any.")
+    bool, typer.Option("--recorded-summaries", help="Use the summaries in the recording, until it has no more.")
 ]
 _Jobs: TypeAlias = Annotated[
-    int | None, typer.Option("--jobs", min=1, metavar="N", help="The number of processes (default: one a core).")
+    int | None, typer.Option("--jobs", min=1, metavar="N", help="The number of processes (default: one per core).")
 ]
 _Cluster: TypeAlias = Annotated[
     str | None, typer.Option("--dask", metavar="ADDRESS", help="Run on the Dask cluster of this scheduler.")
@@ -138,8 +138,8 @@ def lab(
     shares of the first policy's. Also counts the tokens that stay in view and the files that a call needed while they
     were hidden. No model is called. Policies besides the presets: pi, cline, opencode, gemini-cli, goose, crush,
     deepagents, langchain, strands, clear-tool-uses, anthropic-compact, claude-code, seed-002-first.
-    With --call a stored or exported conversation is taken as it was up to that model call; the policies decide, and
-    costs count, from there on.
+    With --call a stored or exported conversation is taken as it was up to that model call; from there on, the policies
+    decide and costs count.
     """
     files = list({realpath(path): path for path in files}.values())  # one that is named twice counts once
     if validate:
