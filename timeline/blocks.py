@@ -103,7 +103,7 @@ class Block(Frozen):
         response_id: the model response that this block is part of.
         mime: content type of ``text`` or ``data``.
         text: the content as text.
-        data: structured or opaque content (an image, a signature), stored byte for byte; sent unchanged or not at all.
+        data: structured or opaque content (an image, a signature); stored byte for byte, sent unchanged or not at all.
         at: time of the message, in UTC; filled in on append.
         meta: any other facts; never sent to a model.
     """
@@ -151,7 +151,7 @@ class TurnHeader(Block):
 
 
 class UserPrompt(Block):
-    """A prompt of the user's; opens a turn unless the turn is open already."""
+    """A prompt of the user's; opens a turn unless one of that id is open already."""
 
     type: Literal["user.prompt"] = "user.prompt"
     author: Text = "user"
@@ -160,8 +160,8 @@ class UserPrompt(Block):
 class Attachment(Block):
     """A file or picture that belongs to a prompt; ``data`` holds the content part, ``meta["file"]`` its name.
 
-    The part, or a list of parts, is in the form of any provider, with its ``type``: each wire converts what it can. Of
-    any other value the model learns only that it is there (docs/wires.md, "Attachments").
+    ``data`` is a content part of any provider, with its ``type``, or a list of them; each wire converts what it can.
+    For any other value the model is only told that it exists (docs/wires.md, "Attachments").
     """
 
     type: Literal["user.attachment"] = "user.attachment"
@@ -183,7 +183,7 @@ class Reasoning(Block):
 
 
 class ToolCall(Block):
-    """A call of a tool; ``arguments`` is an object, or the raw text if the model wrote no valid object."""
+    """A call of a tool; ``arguments`` is an object, or the raw text if that is not a valid object."""
 
     type: Literal["react.tool.call"] = "react.tool.call"
     author: Text = "assistant"
@@ -231,7 +231,7 @@ class RangeSummary(Block):
 
 
 class SystemMessage(Block):
-    """A message of the runtime to the model, in mid-conversation."""
+    """A message from the runtime to the model, in the middle of the conversation."""
 
     type: Literal["system.message"] = "system.message"
     author: Text = "system"

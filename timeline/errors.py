@@ -6,42 +6,42 @@ TimelineError
 ├── InvalidPolicy (ValueError)           a policy field with an invalid value
 ├── InvalidLimits (ValueError)           a file with model limits that cannot be used
 ├── InvalidPrices (ValueError)           a file with prices that cannot be used
-├── UnknownResponse (TypeError)          a reply or stream in no shape that can be recorded
+├── UnknownResponse (TypeError)          a reply or stream whose shape is not known
 ├── InvalidFilter (ValueError)           a filter of a query that cannot be used
-├── ImportFailed                         a file that is no recording
+├── ImportFailed                         a file that is not a readable recording
 ├── MissingExtra (ImportError)           an optional dependency is not installed
 ├── BlockNotFound (LookupError)          no block at that path or address
 ├── StageNotFound (LookupError)          no current or approved stage of that name
 ├── StageRefused                         a stage that cannot be entered, approved or gone back to now
 ├── BlockProtected                       a block that may not be hidden, revealed or pinned now
-├── HistoryUnavailable (LookupError)     the log does not reach back, or forward, to that version, or it was scavenged
+├── HistoryUnavailable (LookupError)     the log does not hold that version, or it was scavenged
 ├── ContextNotFound (LookupError)        no recorded context of that name
 ├── ContextUnavailable                   a recorded context cannot be built again
 ├── CallNotFound (LookupError)           no model call of that number
-├── CallUnavailable                      what a model call was sent cannot be built again
+├── CallUnavailable                      what was sent with a model call cannot be built again
 ├── StoreError
 │   ├── ConversationNotFound (LookupError)
-│   ├── ConversationErased (LookupError) the conversation was erased; its id is never given again
-│   ├── ForksRemain                      forks share what is to be erased
-│   ├── UnderLegalHold                   a legal hold keeps what is to be erased
+│   ├── ConversationErased (LookupError) the conversation was erased; its id can never be used again
+│   ├── ForksRemain                      forks share the past of a conversation that is to be erased
+│   ├── UnderLegalHold                   a legal hold forbids to remove anything
 │   ├── VersionConflict                  another writer appended first
-│   ├── DuplicateEvent                   an event id is in the log already, in another append or with other content
+│   ├── DuplicateEvent                   an event id is in the log already, from another append or with other content
 │   ├── PathTaken                        a path is in use in this conversation
 │   ├── StoreLocked / StoreReadOnly / StoreFull / StoreClosed
-│   ├── StoreBusy                        more waits to be written than the server keeps up with
+│   ├── StoreBusy                        the server is too slow for what waits to be written
 │   ├── StoreUnavailable                 the server of the store cannot be reached
-│   ├── AppendUncertain                  the commit of an append failed, and may be found after a crash all the same
-│   ├── StoreMoved                       the file was swapped while it was open, or the server went back
+│   ├── AppendUncertain                  the commit of an append failed; its events may still turn up in the log
+│   ├── StoreMoved                       the file was replaced while it was open, or the server lost the newest appends
 │   ├── ScavengeInProgress               another process is removing history from the store
 │   ├── WrongEventLoop (RuntimeError)    a store or conversation is used from another event loop than its own
 │   ├── ForkedProcess (RuntimeError)     a store or conversation is used in a fork of its process
 │   ├── SearchUnavailable                the SQLite library has no full-text search
 │   └── StoreCorrupt
-│       ├── NotAStore                    the file is something else
+│       ├── NotAStore                    the file is not a timeline store
 │       ├── StoreTooOld                  written by an earlier version, and open for reading only
 │       └── StoreTooNew                  written by a later version
 ├── CompactionError
-│   ├── CompactionRefused                nothing worth doing; the typed reason says why
+│   ├── CompactionRefused                nothing would be gained; the typed reason says why
 │   ├── CompactionSuperseded             the log changed inside the planned range
 │   ├── CompactionInProgress             another writer is writing a summary
 │   ├── CompactionCovered                a later summary covers the summary to be undone
@@ -89,7 +89,7 @@ def described(error: BaseException) -> str:
 
 
 def message_of(error: BaseException) -> str:
-    """Return the message of an error of any class; one that cannot be read is said to be so."""
+    """Return the message of an error of any class; if it cannot be read, a text that says so."""
     try:
         return str(error)
     except Exception as broken:  # noqa: BLE001 - the class is an application's; its own failure must not hide the first
@@ -97,13 +97,13 @@ def message_of(error: BaseException) -> str:
 
 
 def brief(text: str) -> str:
-    """Return foreign text in a form that can be stored: lone surrogates as "?", cut at 2,000 characters."""
+    """Return foreign text in a form that can be stored: with "?" for lone surrogates, cut at 2,000 characters."""
     repaired = text.encode(errors="replace").decode()
     return repaired if len(repaired) <= _MOST else f"{repaired[:_MOST]}… ({len(repaired):,} characters)"
 
 
 def _shown(name: str) -> str:
-    """Return a name that a caller gave as a message repeats it: one that is far too long, with its beginning alone."""
+    """Return a caller's name as a message repeats it: if it is far too long, only its beginning."""
     return repr(name) if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]!r}… ({len(name):,} characters)"
 
 
@@ -125,9 +125,9 @@ class InvalidArgument(InvalidBlock):
 
 
 class InvalidPolicy(TimelineError, ValueError):
-    """A policy field has an invalid value; ``field`` names it, ``file`` the policy file, if it comes from one.
+    """A policy field has an invalid value; ``field`` names it, and ``file`` names the policy file if there is one.
 
-    ``field`` is empty where the file as a whole cannot be used.
+    ``field`` is empty if the file as a whole cannot be used.
     """
 
     def __init__(self, field: str, problem: str, *, file: str = "") -> None:
@@ -139,7 +139,7 @@ class InvalidPolicy(TimelineError, ValueError):
 
 
 class InvalidLimits(TimelineError, ValueError):
-    """A file with model limits cannot be used; ``field`` is empty where the whole file is at fault."""
+    """A file with model limits cannot be used; ``field`` is empty if the whole file is at fault."""
 
     def __init__(self, file: str, field: str, problem: str) -> None:
         self.file = file
@@ -149,7 +149,7 @@ class InvalidLimits(TimelineError, ValueError):
 
 
 class InvalidPrices(TimelineError, ValueError):
-    """A file with prices and cache rules cannot be used; ``field`` is empty where the whole file is at fault."""
+    """A file with prices and cache rules cannot be used; ``field`` is empty if the whole file is at fault."""
 
     def __init__(self, file: str, field: str, problem: str) -> None:
         self.file = file
@@ -170,13 +170,13 @@ class UnknownResponse(TimelineError, TypeError):
         super().__init__(
             f"Not a model response: {got}. Pass an Anthropic message, an OpenAI chat completion, "
             "an OpenAI response or a reply of Google's or Ollama's, as the SDK's object "
-            "or its dict; pass a stream to `recording` or `record_stream`, a message to `append_messages`. "
+            "or its dict. Pass a stream to `recording` or `record_stream`, a message to `append_messages`. "
             "Nothing was written."
         )
 
 
 class InvalidFilter(TimelineError, ValueError):
-    """A filter of a query cannot be used; ``field`` names it, and the message says the cure."""
+    """A filter of a query cannot be used; ``field`` names it, and the message gives the cure."""
 
     def __init__(self, field: str, problem: str) -> None:
         self.field = field
@@ -205,8 +205,8 @@ class MissingExtra(TimelineError, ImportError):
 class BlockNotFound(TimelineError, LookupError):
     """No block of the conversation has this path or address.
 
-    ``nearest`` lists the paths or addresses most like it, the likeliest first. ``problem`` says what an address names
-    instead of a block; it is empty for an unknown path.
+    ``nearest`` lists the most similar paths or addresses, best first. ``problem`` says what an address names instead of
+    a block; it is empty for an unknown path.
     """
 
     def __init__(self, conversation: str, path: str, nearest: Sequence[str] = (), *, problem: str = "") -> None:
@@ -220,7 +220,7 @@ class BlockNotFound(TimelineError, LookupError):
 
 
 class StageNotFound(TimelineError, LookupError):
-    """No current or approved stage has this name; ``standing`` lists the names that there are."""
+    """No current or approved stage has this name; ``standing`` lists the names of those there are."""
 
     def __init__(self, conversation: str, stage: str, standing: Sequence[str]) -> None:
         self.conversation = conversation
@@ -251,9 +251,9 @@ class BlockProtected(TimelineError):
 
 
 class HistoryUnavailable(TimelineError, LookupError):
-    """The log holds only the versions from ``first_version`` to ``last_version``.
+    """The log does not hold this version; it holds the versions from ``first_version`` to ``last_version``.
 
-    ``scavenged`` is True where `timeline scavenge` removed what is missing.
+    ``scavenged`` is True if `timeline scavenge` removed what is missing.
     """
 
     def __init__(
@@ -267,7 +267,7 @@ class HistoryUnavailable(TimelineError, LookupError):
         there_are = f"{first_version} to {last_version}"
         super().__init__(
             f"Version {version} of conversation {conversation!r} was removed by `timeline scavenge`, and so was what "
-            f"is made of it. This is possible for versions {there_are}; look for earlier ones in a backup, or in an "
+            f"is made of it. The log still holds versions {there_are}; look for earlier ones in a backup, or in an "
             "export made before."
             if scavenged
             else f"Conversation {conversation!r} cannot be seen at version {version}: it holds the versions "
@@ -314,8 +314,8 @@ _UNAVAILABLE: Final = {
 class CallNotFound(TimelineError, LookupError):
     """No model call has this number, or it was scavenged.
 
-    ``near`` lists the numbers nearest to it that are there, ``calls`` is how many were recorded: a number up to that
-    was scavenged.
+    ``near`` lists the nearest numbers that exist. ``calls`` is how many calls were recorded: a missing number up to
+    that was scavenged.
     """
 
     def __init__(self, conversation: str, number: int, near: Sequence[int], calls: int) -> None:
@@ -326,8 +326,8 @@ class CallNotFound(TimelineError, LookupError):
         listed = ", ".join(map(str, near))
         if near and 1 <= number <= calls:
             gone = f"Call {number} of conversation {conversation!r} was scavenged"
-            what = f"{gone}; the nearest that are there are {listed}"
-            cure = "`timeline calls` lists those that retention kept; an export or a backup from before has the others"
+            what = f"{gone}; the nearest that are left are {listed}"
+            cure = "`timeline calls` lists those that are left; an export or a backup from before has the others"
         else:
             nearest = f"There are {calls}; the nearest are {listed}" if near else "There is none"
             what = f"No call {number} in conversation {conversation!r}. {nearest}"
@@ -336,9 +336,9 @@ class CallNotFound(TimelineError, LookupError):
 
 
 class CallUnavailable(TimelineError):
-    """What a model call was sent cannot be shown.
+    """What was sent with a model call cannot be shown.
 
-    ``reason`` is ``request``, ``unrecorded``, ``wire``, or one of `ContextUnavailable`.
+    ``reason`` is ``request``, ``unrecorded``, ``wire``, or a reason of `ContextUnavailable`.
     """
 
     def __init__(self, number: int, reason: str) -> None:
@@ -350,9 +350,9 @@ class CallUnavailable(TimelineError):
 
 _UNAVAILABLE_CALL: Final = {
     "request": "its request was not recorded; pass the request to record(…, request=…)",
-    "unrecorded": "its context was not recorded; render with record=True, and make the request of that context. With "
-    "--at and its version, which `timeline calls` lists, `why` and `render` show the log as it was then",
-    "wire": "another version of the wire's encoder wrote it; the release of that time shows it",
+    "unrecorded": "its context was not recorded; render with record=True, and make the request of that context. "
+    "`why` and `render` show the log as it was then, with --at and the version that `timeline calls` lists",
+    "wire": "another version of the wire's encoder wrote it; use the release of that time",
     "mismatch": "the rebuilt body has another sha256; `timeline verify` says more",
 }
 
@@ -362,7 +362,7 @@ class StoreError(TimelineError):
 
 
 class ScavengeInProgress(StoreError):
-    """Another process is scavenging the store; one does so at a time."""
+    """Another process is scavenging the store; only one may at a time."""
 
     def __init__(self, expires_at: str) -> None:
         self.expires_at = expires_at
@@ -373,7 +373,7 @@ class ScavengeInProgress(StoreError):
 
 
 class ConversationNotFound(StoreError, LookupError):
-    """The store holds no conversation of this id; ``nearest`` lists ids most like it, where they were looked for."""
+    """The store holds no conversation of this id; ``nearest`` lists the most similar ids, if they were looked up."""
 
     def __init__(self, conversation: str, nearest: Sequence[str] = ()) -> None:
         self.conversation = conversation
@@ -383,7 +383,7 @@ class ConversationNotFound(StoreError, LookupError):
 
 
 class ConversationErased(StoreError, LookupError):
-    """A conversation was erased, and its id is never given again; ``reason`` is what the erasure was recorded with."""
+    """A conversation was erased, and its id can never be used again; ``reason`` is the recorded reason."""
 
     def __init__(self, conversation: str, at: str, reason: str = "") -> None:
         self.conversation = conversation
@@ -449,7 +449,7 @@ class DuplicateEvent(StoreError):
 
 
 class PathTaken(StoreError):
-    """The path is in use: a path addresses one block for ever. Nothing was written."""
+    """The path is in use, and a path names one block for ever. Nothing was written."""
 
     def __init__(self, conversation: str, path: str) -> None:
         self.conversation = conversation
@@ -472,17 +472,18 @@ class StoreFull(StoreError):
 
 
 class AppendUncertain(StoreError):
-    """The commit of an append failed: its events may be in the log after a crash, or on a server by now, or not.
+    """The commit of an append failed; its events may still turn up in the log, after a crash or on a server.
 
-    So it is, too, where the commit is done and nobody can see whether the file is still in its place.
+    It is also raised if the commit was done, but nobody can see whether the file is still in its place.
 
     Append the same events again: those that are there by then are not written twice. Until such an append is
-    acknowledged, nobody can know; `EventStore.known_ids` with ``ids`` says what the log holds at the moment.
+    acknowledged, their fate is open; `EventStore.known_ids` with ``ids`` says which of them the log holds at the
+    moment.
 
     Attributes:
         conversation: the conversation's id.
         ids: the ids of the events, in order.
-        arguments: those of the append: ``await store.append(**error.arguments)`` is the same append again.
+        arguments: the arguments of the append: ``await store.append(**error.arguments)`` repeats it.
     """
 
     def __init__(
@@ -506,16 +507,17 @@ class AppendUncertain(StoreError):
 
 
 class StoreMoved(StoreError):
-    """The store went back, or is another one: what was read of it, or written to it, may not be there any more.
+    """The store lost events, or is another one: what was read from it or written to it may be gone.
 
-    A database file was deleted, renamed, replaced or overwritten while it was open. The newest appends may be in the
-    old file only, and the store takes no more: open it again, and append again. Or a server took over that lacks the
-    newest appends, or an older copy was restored into it: open the conversation again, and append what is missing.
+    Either the database file was deleted, renamed, replaced or overwritten while it was open. The newest appends may be
+    in the old file only, and the store takes no more: open the store again, and append again. Or a server took over
+    that lacks the newest appends, or an older copy was restored on the server: open the conversation again, and append
+    what is missing.
     """
 
 
 class StoreBusy(StoreError):
-    """More waits to be written than the server keeps up with; nothing was written. Wait a little, then try again."""
+    """The server is too slow for what waits to be written; nothing was written. Wait a little, then try again."""
 
 
 class StoreUnavailable(StoreError):
@@ -529,7 +531,7 @@ class StoreClosed(StoreError):
 class WrongEventLoop(StoreError, RuntimeError):
     """A store or conversation was used from another event loop than the one that it belongs to; nothing was done.
 
-    What waits in one loop is not woken from another, so such a call could wait for ever.
+    One loop cannot wake what waits in another, so such a call could wait for ever.
     """
 
     def __init__(self, what: str) -> None:
@@ -552,13 +554,13 @@ class ForkedProcess(StoreError, RuntimeError):
         self.process = process
         super().__init__(
             f"{what} belongs to process {process}, of which this process is a fork. Nothing was done, and the store "
-            "there goes on. Open the store only after the fork, or start this process by another way: "
+            "there goes on. Open the store only after the fork, or start this process in another way: "
             'multiprocessing.get_context("spawn") or "forkserver", or subprocess.'
         )
 
 
 class SearchUnavailable(StoreError):
-    """The SQLite library in use was built without FTS5. Use a Python whose SQLite has it; the rest works without."""
+    """The SQLite library in use was built without FTS5. Use a Python whose SQLite has it; only search needs it."""
 
 
 class StoreCorrupt(StoreError):
@@ -593,14 +595,14 @@ class CompactionRefused(CompactionError):
 
 
 _REFUSAL_CURES: Final = {
-    "nothing_to_cover": "Every block left must stay; try again after newer turns, or unpin some blocks.",
+    "nothing_to_cover": "Every block that is left must stay; try again after newer turns, or unpin some blocks.",
     "no_progress": "Try again when the conversation has grown, or lower keep_recent or min_progress of the policy.",
     "vetoed": "The application's on_before_compaction hook forbade it.",
 }
 
 
 class CompactionSuperseded(CompactionError):
-    """The range to be summarised changed for good while its summary was written; nothing was covered."""
+    """The range to be summarised changed at every attempt while its summary was written; nothing was covered."""
 
 
 class CompactionInProgress(CompactionError):
@@ -652,16 +654,16 @@ Cause: TypeAlias = Literal[
     "cancelled",
     "error",
 ]
-"""Why a model gave no usable summary: its provider refused or failed, the connection did, the model declined
-(``refused``), was stopped by its output limit (``length``), said nothing (``empty``) or too much (``too_long``), or the
-summarizer's own code cancelled it (``cancelled``); ``error`` is everything else."""
+"""Why a model gave no usable summary: its provider refused or failed; the connection failed; the model declined
+(``refused``), was stopped by its output limit (``length``), said nothing (``empty``) or too much (``too_long``); or the
+summarizer's own code cancelled it (``cancelled``). ``error`` is everything else."""
 
 
 class SummarizerFailed(CompactionError):
     """Every summarizer of the chain failed.
 
-    ``problems`` has one entry for each summarizer, ``cause`` is why the first one failed, and ``usage`` is the reported
-    usage of their unusable answers, None where no usage was reported.
+    ``problems`` has one entry for each summarizer, ``cause`` says why the first one failed, and ``usage`` is the
+    reported usage of their unusable answers, or None if no usage was reported.
     """
 
     def __init__(self, problems: Sequence[str], *, cause: Cause = "error", usage: Usage | None = None) -> None:
@@ -681,7 +683,7 @@ class BudgetError(TimelineError):
 class ContextOverflow(BudgetError):
     """The context is above the limit and cannot be made smaller.
 
-    ``account`` is the token account by category, ``largest_blocks`` lists ``(path, tokens)``, largest first.
+    ``account`` has the tokens by category, ``largest_blocks`` lists ``(path, tokens)``, largest first.
     """
 
     def __init__(self, account: Mapping[str, int], largest_blocks: Sequence[tuple[str, int]]) -> None:
@@ -713,12 +715,12 @@ class BudgetImpossible(BudgetError):
 
 
 class ContextRefused(BudgetError):
-    """The model refused a context for its size, and compacting made none that it accepts.
+    """The model refused a context for its size, and compacting gave no context that it accepts.
 
     Attributes:
-        sent: sizes of the refused contexts, in our tokens, in order.
-        limit: the limit that the provider named, in its own tokens; None where it named none.
-        target: the size that compaction aimed for, in our tokens.
+        sent: sizes of the refused contexts in order, in the policy's tokens.
+        limit: the limit that the provider named, in its own tokens; None if it named none.
+        target: the size that the compaction aimed at, in the policy's tokens.
         tried: what the compaction did, or why it did nothing.
     """
 

@@ -123,9 +123,9 @@ class CompactedMessages:
     """The result of `compact_messages`.
 
     Attributes:
-        messages: the list to send and to go on with; the same object as the argument if nothing changed.
+        messages: the list to send, and to append to from now on; the very object that was passed in if nothing changed.
         before_tokens, after_tokens: tokens of the request, system prompt and tools included, by the policy's counter.
-        compaction_number: number of compactions that the list has behind it; 0 for none.
+        compaction_number: how often the list was compacted so far; 0 for never.
         decisions: the decisions taken: compacted, cleared, refused, failed.
     """
 
@@ -153,26 +153,27 @@ async def compact_messages(
 ) -> CompactedMessages:
     """Compact a list of messages if the policy calls for it; return the list to send.
 
-    Use it where no log is kept. Covered messages cannot be read back then: keep the list that you pass in if you need
-    them. So no digest's paths are printed, and nothing is hidden by the cache's clock.
+    Use it where no log is kept. Covered messages cannot be read back, so keep the list that you pass in if you need
+    them. For the same reason the result prints no paths, and nothing is hidden when the cache goes cold.
 
-    Messages that stay are the same objects as before, unless they had to be joined with the message before them, or are
-    items of OpenAI's with an id, by which it looks for a thought that may be gone. Calls that the list ends with stay
-    open: append their results to the list that comes back. The summary of an earlier call at the head of the list is
-    integrated and its compaction number goes on; if its form does not show the number, it counts as the first.
+    Messages that stay are the same objects as before, with two exceptions: a message that had to be joined with the one
+    before it, and an OpenAI item with an id, by which OpenAI would look for a thought that may be gone. Calls at the
+    end of the list stay open: append their results to the list that comes back. If the list begins with the summary of
+    an earlier call, that summary is integrated, and the compaction number goes on from it; a form that does not show
+    the number counts as the first.
 
     Args:
         messages: in any form of messages (`timeline.wire.MESSAGES`), leading system messages included.
         policy: when to compact, and how.
         system: the system prompt, if it is sent beside the messages; only counted.
         tools: the tool schemas that are sent with the messages; only counted.
-        summarizer: writes the summary. The extractive summarizer answers by default, and after a failure if the policy
-            allows that.
-        wire: form of the messages; recognised by their content by default.
+        summarizer: writes the summary. By default, and after a failure if the policy allows that, the extractive
+            summarizer writes it.
+        wire: form of the messages; by default recognised from their content.
         now: time of the summary.
 
     Raises:
-        InvalidArgument: ``policy`` is not a policy, ``messages`` no list, or a value cannot be sent.
+        InvalidArgument: ``policy`` is not a policy, ``messages`` is not a list, or a value cannot be sent.
         InvalidBlock: a message is not valid.
         ContextOverflow: the list is above the limit and cannot be made smaller.
         BudgetImpossible: system prompt, tools and reserves leave no room at all.

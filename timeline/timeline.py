@@ -113,9 +113,9 @@ _MOST_RECALLED: Final = 4_000
 class Timeline(TimelineView):
     """One conversation of a store. Open it with `Timeline.open`; one store serves many open timelines.
 
-    Every call raises `InvalidArgument` for an argument of the wrong type, and `StoreError` where the store cannot be
-    read or refuses: nothing was written then, unless it is `AppendUncertain`. A call lists what else it raises. ``now``
-    is the time of what a call decides and appends, by default the clock's.
+    Every method raises `InvalidArgument` for an argument of the wrong type, and `StoreError` if the store cannot be
+    read or refuses; nothing was written then, unless the error is `AppendUncertain`. Each method lists what else it
+    raises. ``now`` is the time of what a method decides and appends; by default the clock gives it.
 
     Attributes:
         id: the conversation's id.
@@ -168,20 +168,21 @@ class Timeline(TimelineView):
             store: holds the conversation; the caller closes it.
             conversation: id of the conversation.
             policy: when and how to compact; by default the conversation's own. A new conversation records the policy
-                given here, or else `policies.balanced()`. A policy that is not the conversation's holds for this handle
-                alone: the log records it as an override, and a warning on the logger ``timeline`` names both.
-            summarizer: writes the summaries. The extractive summarizer answers when it fails, or when none is given.
+                given here, or else `policies.balanced()`. If a conversation has another policy already, the one given
+                here holds for this handle alone: the log records it as an override, and a warning on the logger
+                ``timeline`` names both.
+            summarizer: writes the summaries. If it fails, or if none is given, the extractive summarizer writes them.
             hooks: functions of the application to call around compactions.
             clock: gives the time of every call without ``now``, and of each event that such a call appends; by default
-                the system's clock. One with ``monotonic()`` measures durations, too.
-            counter: counts tokens; the policy's counter by default.
+                the system's clock. A clock that also has ``monotonic()`` measures durations.
+            counter: counts tokens; by default the policy's counter.
             observer: watches renders and compactions, for traces and metrics.
-            summary_timeout: seconds that ``summarizer`` has for one request. Then the request is cancelled, and the
-                next summarizer of the chain answers. The default is 10 seconds less than the lease of a compaction.
+            summary_timeout: seconds that ``summarizer`` has for one request. After them the request is cancelled, and
+                the next summarizer of the chain answers. The default is 10 seconds less than the lease of a compaction.
             title: title of a new conversation.
             parent: the conversation that a new one comes from.
-            source: format of the recording that a new conversation is imported from. Without a policy it records none,
-                since nobody chose one.
+            source: format of the recording that a new conversation is imported from. Such a conversation records no
+                policy unless one is given here, since nobody chose one for it.
             now: time of a new conversation's first event.
             create: begin the conversation if the store does not hold it.
 
@@ -229,8 +230,8 @@ class Timeline(TimelineView):
     async def use_policy(self, policy: Policy, *, now: datetime | None = None) -> None:
         """Put a policy in force from now on: here, and for everyone who works under the conversation's policy.
 
-        Other handles follow at their next render or decision, unless they were opened with a policy of their own. Under
-        a new policy, automatic compactions that an undo held back, or that were refused, are tried again.
+        Other handles follow at their next render or decision, unless they were opened with a policy of their own. The
+        new policy also tries automatic compactions again that an undo held back, or that were refused.
 
         Raises:
             StoreError: the store refused; the old policy stays in force.
@@ -239,17 +240,17 @@ class Timeline(TimelineView):
         await self._conversation.use_policy(policy, given(now))
 
     async def retention(self) -> Kept:
-        """Return what the conversation is to keep: its own setting or else the store's, and whether a hold is on it."""
+        """Return how much is kept, by the conversation's own setting or the store's, and whether a hold is on it."""
         return await kept(self._store, self.id)
 
     async def set_retention(self, retention: Retention | None, *, now: datetime | None = None) -> None:
         """Set how much of the conversation is kept; a legal hold stays as it is.
 
-        Nothing is removed by this: `timeline scavenge`, or `timeline.retention.scavenge`, does that when it is run.
+        This removes nothing; `timeline scavenge`, or `timeline.retention.scavenge`, does, when you run it.
 
         Args:
-            retention: ``"keep"`` keeps everything, ``"window"`` what lies from the window's start on; None is the
-                store's setting, which is ``"keep"`` unless `store.set_retention` changed it.
+            retention: ``"keep"`` keeps everything; ``"window"`` keeps what lies from the window's start on; None takes
+                the store's setting, which is ``"keep"`` unless `store.set_retention` changed it.
             now: time of the change.
         """
         if retention is not None:
@@ -257,7 +258,7 @@ class Timeline(TimelineView):
         await self._keep(given(now), own=retention)
 
     async def set_legal_hold(self, *, on: bool, now: datetime | None = None) -> None:
-        """Put a legal hold on the conversation, or take it off: under one nothing is removed."""
+        """Put a legal hold on the conversation, or take it off; while it is on, nothing is removed."""
         checks.choice("on", on, (True, False))
         await self._keep(given(now), legal_hold=on)
 
@@ -267,15 +268,15 @@ class Timeline(TimelineView):
             await self._log.commit([RetentionSet(retention=wanted.own, legal_hold=wanted.legal_hold)], at=at)
 
     async def catch_up(self) -> None:
-        """Read what other writers appended since; renders and decisions do so by themselves."""
+        """Read what other writers have appended since. Renders and decisions do this by themselves."""
         await self._conversation.catch_up()
 
     # Looking at it: its past, its proof, its state
 
     async def at(self, version: int) -> TimelineView:
-        """Return the conversation as it was at a version, read-only; its clock is stopped at that version's time.
+        """Return the conversation as it was at a version, read-only, with its clock stopped at that version's time.
 
-        It has the policy that was in force then, unless this handle has one of its own.
+        The view has the policy that was in force then, unless this handle has one of its own.
 
         Raises:
             HistoryUnavailable: the log does not hold that version.
@@ -316,15 +317,15 @@ class Timeline(TimelineView):
     ) -> Self:
         """Begin a new conversation that shares this one's past up to a version and goes on by itself.
 
-        The fork continues the version numbers, and reads its past from this conversation: paths and summaries stay
-        valid. It never shows what happens here later, nor a block that was redacted here before.
+        The fork continues the version numbers and reads its past from this conversation, so paths and summaries stay
+        valid. It never shows what happens here later, nor a block that was redacted here before the fork.
 
         Args:
             at: the last shared version; the newest by default.
             call: number of a model call, instead of ``at``: the fork shares all that the call answers, and goes on as
-                if it had not been made. What was decided for that call is left out, so the fork decides anew.
-            policy: put in force right after the fork began, as `use_policy` does; by default it works under the one in
-                force at the shared version, or else under this handle's.
+                if the call had not been made. It leaves out what was decided for that call, and decides again.
+            policy: put in force right after the fork began, as `use_policy` does. By default the fork has the policy
+                that was in force at the shared version, or else this handle's.
             conversation: id of the fork; ``<id>.fork-<version>`` by default.
             title: title of the fork.
             now: time of its first event.
@@ -333,7 +334,7 @@ class Timeline(TimelineView):
             HistoryUnavailable: the log does not hold that version, or what lies before that call was scavenged.
             CallNotFound: the conversation has no such call.
             VersionConflict: the store already has a conversation of that id.
-            InvalidArgument: both ``at`` and ``call`` are given, or one is no number.
+            InvalidArgument: both ``at`` and ``call`` are given, or one of them is not a number.
 
         Example:
             ```python
@@ -410,10 +411,11 @@ class Timeline(TimelineView):
         instructions: str = "",
         now: datetime | None = None,
     ) -> Self:
-        """Begin a new conversation that carries a summary of this one over: where nothing makes the context fit.
+        """Begin a new conversation with a summary of this one, for when nothing makes the context fit.
 
-        The summary is of all that is in view, the newest turns and pinned blocks too. The new conversation begins with
-        it, as the answer to a fixed question, and has this one's policy and summarizer. This one stays as it is.
+        The summary covers all that is in view, including the newest turns and pinned blocks. The new conversation
+        begins with it, as the answer to a fixed question, and has the policy and summarizer of this one. This one stays
+        as it is.
 
         Args:
             conversation: id of the new conversation; ``<id>.next`` by default.
@@ -422,7 +424,7 @@ class Timeline(TimelineView):
             now: time of its first event.
 
         Raises:
-            SummarizerFailed: no summarizer gave a usable answer; nothing was begun.
+            SummarizerFailed: no summarizer gave a usable answer; no conversation was begun.
             VersionConflict: the store already has a conversation of that id.
         """
         from timeline.engine.handing_over import handed_over  # noqa: PLC0415 - late: few conversations need it
@@ -474,13 +476,13 @@ class Timeline(TimelineView):
 
         Args:
             before: the older context: the version of its ``context.rendered`` event, ``"#3"`` (the third), ``"last"``,
-                ``"last~1"``, or ``"call:84"`` (the one that call 84 was made from).
+                ``"last~1"``, or ``"call:84"`` (the context that call 84 was sent).
             after: the newer context, named the same way.
-            wires: wire formats whose prefixes to compare, beside the neutral one.
+            wires: wire formats whose prefixes are compared, besides the neutral one.
 
         Raises:
-            ContextNotFound: no recorded context has one of the names.
-            CallNotFound: no call has one of the numbers.
+            ContextNotFound: there is no recorded context of one of the names.
+            CallNotFound: there is no call of one of the numbers.
             CallUnavailable: the context of one of the calls was not recorded.
             ContextUnavailable: one of the contexts cannot be rebuilt.
             InvalidArgument: there is no such wire format.
@@ -494,21 +496,22 @@ class Timeline(TimelineView):
         return diff(*await rebuild_contexts(self._store, self.id, chosen), wires=wires)
 
     async def why(self, path: str, *, at: int | None = None, call: int | None = None) -> Why:
-        """Return why a block is shown as it is, or is not there: its state, the first decision that led there, and why.
+        """Return why a block is shown as it is, or is not there: its state, the first decision that led to it, and why.
 
         It also says what is shown in the block's place, and what would show it again.
 
         Args:
             path: the block's path or its address (``@152``).
-            at: the version of the log that is asked about; the newest by default.
-            call: number of a model call, instead of ``at``: what it was shown.
+            at: the version of the log to look at; the newest by default.
+            call: number of a model call, instead of ``at``: looks at the context that the call was sent.
 
         Raises:
             BlockNotFound: the conversation has no such block, not even later.
             CallNotFound: there is no such call.
             CallUnavailable: the context of the call was not recorded.
-            HistoryUnavailable: the log does not hold that version, or what it is folded from was scavenged.
-            InvalidArgument: ``at`` is not a version, ``call`` not a number from 1 on, or both are given.
+            HistoryUnavailable: the log does not hold that version, or a scavenge removed what that version is folded
+                from.
+            InvalidArgument: ``at`` is not a version, ``call`` is not a number from 1 on, or both are given.
         """
         if at is not None:
             checks.version_number("at", at)
@@ -522,10 +525,10 @@ class Timeline(TimelineView):
         return await why(self._store, self.id, path, at=at, call=call)
 
     async def call(self, number: int) -> Call:
-        """Return a model call by its number: what it was sent, what came back, and what changed before it.
+        """Return a model call by its number: what was sent, what came back, and what changed before it.
 
-        Calls are numbered from 1, failed ones and retries included; a fork goes on with its parent's numbers. The
-        request is built again from the log; where it is not proved to be what was sent, ``call.unproved`` says why.
+        Calls are numbered from 1, failed ones and retries included; a fork continues its parent's numbers. The request
+        is built again from the log. If it is not proved to be what was sent, ``call.unproved`` says why.
 
         Raises:
             CallNotFound: there is no such call.
@@ -536,7 +539,7 @@ class Timeline(TimelineView):
         return await read_call(self._store, self.id, number)
 
     def calls(self) -> AsyncIterator[Call]:
-        """Iterate over all model calls, oldest first, as `call` returns them; one pass over the log builds them."""
+        """Iterate over all model calls, oldest first, as `call` returns them, in one pass over the log."""
         from timeline.audit.calls import read_calls  # noqa: PLC0415 - late, see above
 
         return read_calls(self._store, self.id)
@@ -544,12 +547,13 @@ class Timeline(TimelineView):
     async def diff_summaries(self, before: str, after: str) -> SummaryDiff:
         """Compare the summaries of two compactions as text: what the later one dropped, added and changed.
 
-        Each is named by its path or address. `diff` does so too, for the newest summaries of two recorded contexts.
+        Each is named by its path or address. `diff` compares the newest summaries of two recorded contexts in the same
+        way.
 
         Raises:
             BlockNotFound: the conversation has no such block.
             HistoryUnavailable: `timeline scavenge` removed the block.
-            InvalidArgument: a block is no summary.
+            InvalidArgument: a block is not a summary.
         """
         from timeline.audit.summaries import diff_summaries  # noqa: PLC0415 - late, see above
 
@@ -558,7 +562,7 @@ class Timeline(TimelineView):
         return await diff_summaries(self._store, self.id, before, after)
 
     async def count(self, blocks: Sequence[Block]) -> list[int]:
-        """Return the tokens of each block by the policy's counter; long texts are counted off the event loop."""
+        """Return the tokens of each block by the policy's counter. Long texts are counted off the event loop."""
         checks.listed("blocks", blocks)
         for block in blocks:
             checks.of_kind("blocks", block, Block, "are blocks, such as UserPrompt(text='…')")
@@ -567,22 +571,22 @@ class Timeline(TimelineView):
     async def calibration(self) -> Calibration:
         """Compare the provider's token counts with ours, by the newest recorded model calls.
 
-        A policy with ``counts="calibrated"`` counts by the result; ``policy.calibrated(calibration.ratio)`` is one that
-        does so from its first call on.
+        A policy with ``counts="calibrated"`` uses this ratio by itself. ``policy.calibrated(calibration.ratio)``
+        returns a policy that uses it from the first call on.
         """
         await self._conversation.catch_up()
         return calibration_of(self.window.reported)
 
     def compaction_state(self, *, now: datetime | None = None) -> CompactionState:
-        """Return how often the conversation was compacted, when last, and whether it is now, by the log as read."""
+        """Return how often and when last the conversation was compacted, and whether it is now, by the log as read."""
         return compaction_state(self.window, moment(now, self._clock))
 
     def tools_in_use(self) -> tuple[str, ...]:
-        """Return the names of the tools that the window still shows a call of."""
+        """Return the names of the tools of which the window still shows a call."""
         return tools_in_use(self.window)
 
     def still_used(self, tools: Sequence[Any]) -> list[Any]:
-        """Return the tools that the window still shows a call of, as in the prune-then-summarize design (004).
+        """Return the tools of which the window still shows a call, as in the design prune-then-summarize (004).
 
         Args:
             tools: tool schemas of Anthropic's, OpenAI's or Bedrock's, or tool names.
@@ -593,11 +597,11 @@ class Timeline(TimelineView):
     def lifecycle(self, *, after: int | None = None, interval: float = INTERVAL) -> AsyncIterator[LifecycleEvent]:
         """Follow what happens to the context: compactions that begin, end or fail, overflows, usage.
 
-        The stream is derived from the log: it includes what other processes do, and a second reading gives the same
-        events. It goes on until it is closed, or the store is. See `timeline.lifecycle.follow`.
+        The stream is derived from the log, so it includes what other processes do, and a second reading gives the same
+        events. It goes on until the stream or the store is closed. See `timeline.lifecycle.follow`.
 
         Args:
-            after: begin behind this version; 0 is the beginning of the log. By default, at the present.
+            after: begin after this version; 0 is the beginning of the log. By default the stream begins at the present.
             interval: seconds between two looks at what other processes appended; this process's own appends arrive at
                 once.
         """
@@ -611,12 +615,12 @@ class Timeline(TimelineView):
     async def append(self, *blocks: Block | dict[str, Any], now: datetime | None = None) -> list[Block]:
         """Append blocks in one transaction; return them as stored, with turn id, path and time filled in.
 
-        The tokens of each block are counted here, once in its life. Arguments that are the text of an object, as
-        OpenAI's SDK gives them, are stored as that object.
+        The tokens of each block are counted here, once in its life. If a call's arguments are the JSON text of an
+        object, as OpenAI's SDK gives them, that object is stored.
 
         Raises:
-            InvalidBlock: a block is not valid, or of a type that there is not; nothing was written.
-            PathTaken: a block brings a path that is in use; nothing was written.
+            InvalidBlock: a block is not valid, or its type is unknown; nothing was written.
+            PathTaken: a block comes with a path that is in use; nothing was written.
 
         Example:
             ```python
@@ -642,18 +646,18 @@ class Timeline(TimelineView):
         return await self._conversation.append_new(checked, at)
 
     async def extend(self, drafts: Sequence[Draft]) -> list[Block]:
-        """Append blocks and other events in one transaction, under ids of their own: for imports and replays.
+        """Append blocks and other events in one transaction, under their own ids. For imports and replays.
 
-        A draft without a time gets that of the append.
+        A draft without a time gets the time of the append.
         """
         return await self._conversation.extend(drafts)
 
     async def decide(
         self, payloads: Sequence[Payload], *, at: datetime | None, ids: Sequence[UUID], expected: int | None = None
     ) -> None:
-        """Append the decisions of a recorded client, such as its compactions, then take a snapshot: for imports.
+        """Append the decisions of a recorded client, such as its compactions, then take a snapshot. For imports.
 
-        Without ``at`` they get the time of the append.
+        Without ``at`` the decisions get the time of the append.
 
         Raises:
             VersionConflict: the log is not at ``expected``.
@@ -670,14 +674,14 @@ class Timeline(TimelineView):
     ) -> list[Block]:
         """Append a provider's messages as blocks, in one transaction; return the appended blocks.
 
-        Without ``keys``, every message is new. With them, a message whose key was appended before is left out, so that
-        an application can pass its whole history again after it grew.
+        Without ``keys``, every message is new. With ``keys``, a message whose key was appended before is left out, so
+        that an application can pass its whole history again after it grew.
 
         Args:
             messages: Anthropic's messages, OpenAI's chat messages or items of its Responses API, Google's contents, or
-                the AI SDK's model or interface messages; they, or their contents, may be the SDK's objects.
-            wire: form of the messages; recognised by their content by default.
-            keys: one key for each message, unique in the conversation, and for ever that message's.
+                the AI SDK's model or interface messages. The messages, or their contents, may be the SDK's objects.
+            wire: form of the messages; by default recognised from their content.
+            keys: one key for each message, unique in the conversation; a message keeps its key for ever.
             now: time of the blocks.
 
         Raises:
@@ -701,8 +705,8 @@ class Timeline(TimelineView):
 
         Args:
             text: the text that the model sees.
-            keep: ``nowhere``: only the next recorded render sends it, in its uncached tail. ``pair``: it is appended,
-                as the assistant's answer to a question of the user's.
+            keep: ``nowhere``: only the next recorded render sends the text, in its uncached tail. ``pair``: the text is
+                appended, as the assistant's answer to a question of the user's.
             question: the user's question of a pair.
             now: time of the pair.
 
@@ -732,18 +736,19 @@ class Timeline(TimelineView):
     ) -> list[Block]:
         """Append a model's reply in one transaction: its blocks, and the `model.called` event; return the blocks.
 
-        Recording the same reply a second time appends nothing and returns the stored blocks. Of a server that gives its
-        replies no id, each is another reply.
+        Recording the same reply a second time appends nothing and returns the stored blocks. A reply without an id,
+        which some servers send, always counts as a new one.
 
         Args:
-            reply: an Anthropic message, an OpenAI chat completion or a Google content response (of several choices the
-                first), an OpenAI response, or a Converse response of Bedrock, as the SDK's object or its dict.
+            reply: an Anthropic message, an OpenAI chat completion or a Google content response (if it has several
+                choices, the first counts), an OpenAI response, or a Converse response of Bedrock; the SDK's object or
+                its dict.
             started_at: time at which the request was sent.
-            duration: seconds that the call took. By default as measured by `retry_with_compaction`, if that returned
-                the reply or is calling the model.
-            request: what was sent, as `context.request` returned it: `call` builds its body again, `verify` checks it.
-                By default the last one that was made inside `retry_with_compaction`. Without it nothing proves what
-                was sent.
+            duration: seconds that the call took; by default what `retry_with_compaction` measured, if it returned the
+                reply or is calling the model.
+            request: what was sent, as `context.request` returned it: `call` builds its body again, and `verify` checks
+                it. By default the last request that was made inside `retry_with_compaction`. Without a request nothing
+                proves what was sent.
             now: time of the blocks.
 
         Raises:
@@ -782,10 +787,11 @@ class Timeline(TimelineView):
     ) -> StreamRecording:
         """Pass a model's stream through, event by event, and record the response when it ends.
 
-        Enter the result with ``async with`` and iterate over it. If the stream breaks, or the loop is left or
-        cancelled, the events that arrived are recorded as one response, its completion marked with
-        ``meta["interrupted"]``, which keeps a call whose arguments were cut off. The recorded duration goes from this
-        call to the last event that arrived; for a stream that `retry_with_compaction` opened, from the request.
+        Enter the result with ``async with`` and iterate over it. If the stream breaks, or you leave the loop or are
+        cancelled, the events that arrived are recorded as one response. Its completion is marked with
+        ``meta["interrupted"]``, which keeps a call whose arguments were cut off. The recorded duration begins with this
+        call, or with the request if `retry_with_compaction` opened the stream, and ends with the last event that
+        arrived.
 
         Args:
             stream: Anthropic message events, OpenAI chat chunks, OpenAI response events, Google content chunks or the
@@ -829,7 +835,7 @@ class Timeline(TimelineView):
         ``on_event`` is called with each event as it arrives.
 
         Raises:
-            InvalidArgument: ``stream`` is no stream that ``async for`` reads, or ``on_event`` no function.
+            InvalidArgument: ``async for`` cannot read ``stream``, or ``on_event`` is not a function.
             UnknownResponse: the stream had no event of a model's response.
         """
         if on_event is not None:
@@ -856,20 +862,21 @@ class Timeline(TimelineView):
     ) -> None:
         """Record a model call: its usage, how it ended, and the version of the render that it answers.
 
-        A call that was sent another context, such as a subagent's, belongs in a conversation of its own.
+        If a call was sent another context, as a subagent's is, record it in a conversation of its own.
 
         Args:
             usage: the reported usage.
             model: id of the model; by default the request's.
             response_id: id of the response.
-            finish_reason: why it ended; ``"error"`` for a failed call, and by default if ``error`` says so.
+            finish_reason: why the call ended. ``"error"`` for a failed call, which is the default if ``error`` is
+                given.
             started_at: time at which the request was sent.
-            duration: seconds that it took, by a clock that never steps back, such as ``time.monotonic()``.
+            duration: seconds that the call took, by a clock that never steps back, such as ``time.monotonic()``.
             request: what was sent, as for `record`. Without it, the call answers the newest render.
             error: what a failed call failed with; its first words are kept.
-            server_tools: tools of the provider's server ran within it, a search say. Then the usage counts the context
-                as often as the model read it, and is no measure of how the provider counts.
-            now: time of the call's record.
+            server_tools: tools of the provider's server, such as a search, ran within the call. The usage then counts
+                the context once for each time that the model read it, so it does not show how the provider counts.
+            now: time of the recorded event.
         """
         called = model_called(model, response_id, finish_reason, usage, error, server_tools=server_tools)
         await self._conversation.recorded()
@@ -877,12 +884,13 @@ class Timeline(TimelineView):
         await self._log.commit([answered], at=given(now))
 
     def recall_tool(self, wire: RecallWire, *, max_tokens: int | None = None) -> RecallTool:
-        """Return a tool with which the model reads back any path that its context prints.
+        """Return a tool with which the model reads back any path or address that its context prints.
 
         Args:
-            wire: form of its schema: ``anthropic``, ``openai_chat``, ``openai_responses``, ``gemini``,
+            wire: form of the tool's schema: ``anthropic``, ``openai_chat``, ``openai_responses``, ``gemini``,
                 ``bedrock_converse`` or ``ai_sdk``.
-            max_tokens: most tokens of an answer. By default 4,000, or a tenth of the policy's limit if that is less.
+            max_tokens: the most tokens of one answer; by default 4,000, or a tenth of the policy's limit if that is
+                less.
 
         Raises:
             InvalidArgument: there is no such wire.
@@ -925,18 +933,19 @@ class Timeline(TimelineView):
         Args:
             system: the system prompt, a text or the provider's content parts; sent as it is.
             tools: the provider's tool schemas; sent as they are.
-            ephemeral: texts for an uncached tail that is stored nowhere; texts of `inject` follow them.
+            ephemeral: texts for an uncached tail that is stored nowhere; the texts of `inject` come after them.
             now: time of the decisions and of the record.
-            record: ``"full"`` (or True) records the context so that it can be rebuilt byte for byte; ``"hash"`` keeps
-                only hashes of prompt, tools and tail. False is a dry run: it appends nothing, calls no hook
-                but ``on_append``, and returns the same bytes. Where it compacts it asks the summarizer, whose answer is
-                kept for the render that follows. ``"overlapped"`` records in full, but where nothing was decided the
-                context comes at once, and is recorded while the model is called: `record`, and the next render, wait
-                for that, and raise its error.
+            record: ``"full"`` (or True) records the context so that it can be rebuilt byte for byte. ``"hash"`` keeps
+                only hashes of prompt, tools and tail. False is a dry run: it appends nothing, calls no hook but
+                ``on_append``, and returns the same bytes; if it compacts, it asks the summarizer and keeps the answer
+                for the next render. ``"overlapped"`` records in full; if the render decided nothing, it returns at
+                once, and the context is recorded while you call the model. `record` and the next render wait for that,
+                and raise its error.
 
         Raises:
-            ContextOverflow: the context is above the limit and cannot be made smaller. Where it is not to be, behind an
-                undo or a veto of a hook, it is returned, with that decision and with ``overflow``.
+            ContextOverflow: the context is above the limit and cannot be made smaller. If an undo or a hook's veto
+                forbids to make it smaller, this is not raised: the context is returned with that decision and with
+                ``overflow``.
             BudgetImpossible: system prompt, tools and reserves leave no room at all.
 
         Example:
@@ -997,24 +1006,25 @@ class Timeline(TimelineView):
         record: Literal["full", "hash", "overlapped"] = "full",
         refused: Callable[[BaseException], ContextLimit | None] = context_limit,
     ) -> T:
-        """Render and call the model; when it refuses the context for its size, compact and call once more.
+        """Render and call the model; if the model refuses the context for its size, compact and call once more.
 
-        What it refuses for a picture or document, for the bytes of the request, or for signed reasoning, is left out
-        instead. The target is 0.7 of the model's limit, or of the refused size where the error names no limit. A
-        refused call is recorded as a failed one. Any other error passes on to the caller.
+        If the model refuses a picture or document, the bytes of the request, or signed reasoning, that part is left out
+        instead. A compaction aims at 0.7 of the model's limit, or of the refused size if the error names no limit. A
+        refused call is recorded as a failed one. The caller gets any other error.
 
         Args:
             call: sends a context to the model and returns its reply.
             system: the system prompt, as for `render`.
             tools: the provider's tool schemas.
-            ephemeral: texts for an uncached tail that is stored nowhere; texts of `inject` follow them, both times.
+            ephemeral: texts for an uncached tail that is stored nowhere; the texts of `inject` come after them, both
+                times.
             now: time of the decisions and of the record.
             record: how to record both contexts.
             refused: recognises the provider's error; the default knows Anthropic's, OpenAI's and compatible servers'.
 
         Raises:
-            ContextRefused: the smaller context was refused too, or none could be made.
-            Exception: an error of ``call`` that is no refusal of these, or where nothing may be left out.
+            ContextRefused: the model refused the smaller context too, or no smaller one could be made.
+            Exception: ``call`` raised another error, or a refusal where nothing may be left out.
             ContextOverflow, BudgetImpossible, InvalidArgument: as `render`.
 
         Example:
@@ -1073,16 +1083,15 @@ class Timeline(TimelineView):
         request: Request | None = None,
         now: datetime | None = None,
     ) -> RenderedContext | None:
-        """Return a smaller context after the model refused one for its size, or for parts of it; None for other errors.
+        """Return a smaller context after the model refused one for its size or a part of it; None for any other error.
 
-        This is `retry_with_compaction` for a loop in which a framework calls the model. System prompt, tools and
-        ephemeral tail are those of the refused context. The refused call is recorded as a failed one.
+        Use it instead of `retry_with_compaction` where a framework calls the model. System prompt, tools and ephemeral
+        tail are those of the refused context. The refused call is recorded as a failed one.
 
         Args:
             context: the refused context.
             error: the exception that the call raised.
-            earlier: the context that was refused before ``context``, if ``context`` already replaced one: there is no
-                third attempt.
+            earlier: the context that was refused first, if ``context`` already replaces one; there is no third attempt.
             request: what was sent, as for `record`.
             now: time of the decisions and of the record.
 
@@ -1147,10 +1156,10 @@ class Timeline(TimelineView):
     async def undo_compaction(
         self, version: int | None = None, *, cascade: bool = False, now: datetime | None = None
     ) -> list[int]:
-        """Undo a compaction: the covered blocks are shown again as they were. Return the versions that were undone.
+        """Undo a compaction, so that the covered blocks are shown again as they were; return the versions undone.
 
-        Afterwards nothing is compacted automatically until `compact` is called or `use_policy` changes the policy; a
-        render over the budget reports that. The compaction's previews go with it; other hides stay.
+        Afterwards no render compacts until you call `compact`, or change the policy with `use_policy`; a render above
+        the trigger reports that. The undo also removes the compaction's previews; hides, pins and redactions stay.
 
         Args:
             version: version of the compaction's event; the newest compaction in force by default.
@@ -1202,8 +1211,9 @@ class Timeline(TimelineView):
 
         Args:
             path: path or address (``@152``) of the block.
-            mode: ``replace`` shows a short replacement; ``omit`` shows nothing, of the whole group (calls and results).
-            text: the replacement; by default one that names what the block was, and ends with its path.
+            mode: ``replace`` shows a short replacement; ``omit`` shows nothing of the block's whole group (calls and
+                results).
+            text: the replacement; by default it names what the block was, and ends with its address.
             now: time of the decision.
 
         Raises:
@@ -1232,9 +1242,9 @@ class Timeline(TimelineView):
         )
 
     async def reveal(self, path: str, *, now: datetime | None = None) -> None:
-        """Show a hidden or abridged block in full; no render hides or abridges it any more.
+        """Show a hidden or abridged block in full; from now on no render hides or abridges it.
 
-        An abandoned block comes back with all that was abandoned together with it. ``path`` is its path or its address.
+        An abandoned block comes back together with all that was abandoned with it. ``path`` is a path or an address.
 
         Raises:
             BlockNotFound: the conversation has no such block.
@@ -1243,7 +1253,7 @@ class Timeline(TimelineView):
         await self._decide_about(path, now, reveal)
 
     async def pin(self, path: str, *, now: datetime | None = None) -> None:
-        """Pin a block of the window, by path or address, with its group: nothing covers or hides them.
+        """Pin a block of the window and its group, by path or address: no compaction covers them, no render hides them.
 
         Raises:
             BlockNotFound: the conversation has no such block.
@@ -1263,34 +1273,34 @@ class Timeline(TimelineView):
         await self._decide_about(path, now, pin)
 
     async def unpin(self, path: str, *, now: datetime | None = None) -> None:
-        """Remove the pin from a block, by path or address, and its group.
+        """Remove the pin from a block and its group, by path or address.
 
         Raises:
             BlockNotFound: the conversation has no such block.
-            BlockProtected: no decision pinned it, or a summary covers it.
+            BlockProtected: the block is not pinned by a decision, or a summary covers it.
         """
         await self._decide_about(path, now, unpin)
 
     async def redact(
         self, path: str | Sequence[str], reason: str, *, text: str = "", now: datetime | None = None
     ) -> ErasureReport:
-        """Erase the content of a block for good, with everything that was made of it; return what was reached.
+        """Erase the content of a block for good, with everything that was made of it; return a report.
 
-        A tombstone takes the content's place where it is stored, in forks and earlier versions too. Summaries, digests
-        and records are written anew from what is left, and the store's files without the bytes. Contexts and calls of
-        before cannot be proved any more. What no call reaches, such as backups, the report lists. There is no undo.
-        Repeating the call is harmless: after a crash it does what was left to do.
+        A tombstone replaces the content wherever it is stored, also in forks and earlier versions. Summaries, digests
+        and records are made again from what is left, and the store's files are rewritten without the bytes. Earlier
+        contexts and calls can no longer be proved. The report lists what no call can reach, such as backups. There is
+        no undo. You may repeat the call: after a crash it does what was left to do.
 
         Args:
             path: path or address of the block; several of them; or other places that `find_subject` lists: the address
                 of any other event, or ``value:`` and the sha256 of a stored text.
             reason: kept with the tombstone, and shown to the model.
-            text: words to take out of places that hold no block, and of all that quotes them.
+            text: words to take out of places that are no blocks, and out of all that quotes them.
             now: time of the event.
 
         Raises:
             BlockNotFound: the conversation has no such place.
-            InvalidArgument: a place holds no block, and ``text`` is empty; or an argument is no text.
+            InvalidArgument: a place is no block, and ``text`` is empty; or an argument is not a text.
             UnderLegalHold: a legal hold is on the conversation, or on one that shares the block.
             StoreError: the store refused; nothing was erased.
         """
@@ -1327,7 +1337,7 @@ class Timeline(TimelineView):
     # Stages of the work
 
     async def enter_stage(self, stage: str, label: str = "", *, now: datetime | None = None) -> Stage:
-        """Begin a stage: the blocks that follow belong to it until it is approved.
+        """Begin a stage. The blocks that follow belong to it until you approve it.
 
         Args:
             stage: name of the stage, unique among the conversation's live stages.
@@ -1335,7 +1345,7 @@ class Timeline(TimelineView):
             now: time of the decision.
 
         Raises:
-            StageRefused: another stage is going on, or this one is approved already.
+            StageRefused: another stage is unfinished, or this one is approved already.
             InvalidArgument: the name is blank, or an argument is not a text.
         """
         return await stages.enter(self._conversation, stage, label, given(now))
@@ -1359,13 +1369,13 @@ class Timeline(TimelineView):
             detailed: the outcome in at most 1,000 characters; the short text by default.
             references: works that the stage refers to. The policy's `StageData` limits how many references, citations
                 and artifacts a context shows.
-            citations: passages that it quotes.
-            artifacts: texts that it produced.
+            citations: passages that the stage quotes.
+            artifacts: texts that the stage produced.
             now: time of the decision.
 
         Raises:
-            StageRefused: no stage is going on.
-            InvalidArgument: a text is too long or missing, or a list is not one.
+            StageRefused: there is no unfinished stage.
+            InvalidArgument: a text is too long or missing, or an argument is not a list.
         """
         return await stages.approve(
             self._conversation,
@@ -1385,7 +1395,7 @@ class Timeline(TimelineView):
 
         Raises:
             StageNotFound: no live stage has that name.
-            StageRefused: the stage is still going on, so there is no approval to go back from.
+            StageRefused: the stage is not approved yet, so there is no approval to take back.
         """
         return await stages.rewind(self._conversation, stage, given(now))
 
@@ -1394,13 +1404,13 @@ class Timeline(TimelineView):
     async def messages(self, wire: MessageWire, *, model: str = "") -> list[dict[str, Any]]:
         """Return all that was said, in a provider's form: no summaries, nothing hidden, no cache markers.
 
-        With this a runtime that keeps its history nowhere else goes on after a restart. What its list left, or a
-        guardrail rejected, is not in it. A call without a result has one that says so. The cost is that of the whole
-        log.
+        With this, a runtime that keeps its history nowhere else can go on after a restart. Messages that left the
+        runtime's list, or that a guardrail rejected, are not included. A call without a result gets one that says so.
+        This reads the whole log.
 
         Args:
             wire: form of the messages.
-            model: id of the model that they are for, since a provider's models accept different requests.
+            model: id of the model that the messages are for, since a provider's models accept different requests.
 
         Raises:
             InvalidArgument: there is no such form.
@@ -1415,17 +1425,17 @@ class Timeline(TimelineView):
         tools: Sequence[JsonInput] = (),
         model: str | None = None,
     ) -> StepHook:
-        """Return an adapter for a loop that calls one function before each step for its messages, and one after it.
+        """Return an adapter for a loop that calls one function before each step, to get its messages, and one after it.
 
         Args:
             wire: form of the loop's messages.
-            system: the system prompt that the loop sends beside them; counted, and recorded with each context.
+            system: the system prompt that the loop sends beside the messages; counted, and recorded with each context.
             tools: the tool schemas that the loop sends; counted and recorded too.
-            model: id of the model that the loop asks, since a provider's models accept different requests; by default
-                that of the newest recorded call.
+            model: id of the model that the loop calls, since a provider's models accept different requests; by default
+                the model of the newest recorded call.
 
         Raises:
-            InvalidArgument: there is no such form, or the model is no name.
+            InvalidArgument: there is no such form, or ``model`` is not a name.
 
         Example:
             ```python
@@ -1445,7 +1455,7 @@ class Timeline(TimelineView):
         return StepHook(self._conversation, render=self.render, wire=wire, system=system, tools=tools, model=model)
 
     def list_follower(self) -> ListFollower:
-        """Return a follower that keeps the log in step with one list of a framework's messages: for adapters."""
+        """Return a follower that keeps the log in step with a framework's list of messages. For adapters."""
         return ListFollower(self._conversation)
 
     async def after_length_stop(
@@ -1461,10 +1471,10 @@ class Timeline(TimelineView):
     ) -> LengthStop:
         """Record a reply that was cut off for want of room, and compact if the context is the reason.
 
-        Calls that were cut off are set aside, and the account of the next request is drawn up. If a compaction is due
-        and makes room, the loop goes on with another render; otherwise it ends, because the answer itself is longer
-        than the model may write. If the next request would end with half an answer, a block of the user's asks the
-        model to go on.
+        Sets aside the calls that were cut off, and draws up the account of the next request. If a compaction is due and
+        makes room, the loop can go on with another render. Otherwise it has to end, because the answer itself is longer
+        than the model may write. If the next request would end with half an answer, a user's block is appended that
+        asks the model to go on.
 
         ``reply`` may also be the blocks of a recorded reply, such as a stream's. ``system`` and ``tools`` are those of
         the next request; the other arguments are those of `record`.
@@ -1498,13 +1508,13 @@ class Timeline(TimelineView):
         )
 
     def run(self) -> AbstractAsyncContextManager[None]:
-        """Enter a run of the agent; on leaving it, even by an error, `end_run` cleans up."""
+        """Enter a run of the agent with ``async with``; when you leave it, even by an error, `end_run` cleans up."""
         return until_the_end(self.end_run)
 
     async def end_run(self, *, now: datetime | None = None) -> list[TakenDecision]:
-        """Clear old tool outputs at the end of a run, where the policy has a `ClearToolOutputs` step.
+        """Clear old tool outputs at the end of a run, if the policy has a `ClearToolOutputs` step.
 
-        This happens below the trigger too, and with a warm cache; the step's own figures decide how much stays.
+        This happens also below the trigger and with a warm cache; the step's own figures decide how much stays.
 
         Returns:
             The decisions; none if the policy has no such step, or too little would be freed.

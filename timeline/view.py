@@ -93,9 +93,9 @@ class TimelineView:
         ephemeral: Sequence[str] = (),
         now: datetime | None = None,
     ) -> RenderedContext:
-        """Dry run of a render: return the context that the model would have seen here. See `Timeline.render`.
+        """Dry run of a render: return the context that the model would see at this version. See `Timeline.render`.
 
-        Where it compacts it asks the summarizer. A context that was sent is in `Timeline.call`, which asks nobody.
+        If it compacts, it asks the summarizer. `Timeline.call` returns a context that was sent, and asks no summarizer.
 
         Raises:
             ContextOverflow: the context is above the limit and cannot be made smaller.
@@ -113,11 +113,12 @@ class TimelineView:
         )
 
     async def read(self, path: str) -> Block:
-        """Return a block in full, also if it is hidden or covered; the tombstone of a redacted one.
+        """Return a block in full, even if it is hidden or covered; of a redacted block, its tombstone.
 
-        A summary has the digest of the blocks that it newly covered in ``meta["compaction_digest"]``, and in
-        ``meta["full_record"]`` a line for each thing that was done in everything that it covers. Behind its path,
-        ``.paths`` reads a list of all paths before the summary, and ``.names`` one of all other exact names.
+        For a summary, ``meta["compaction_digest"]`` is the digest of the blocks that it newly covered, and
+        ``meta["full_record"]`` has a line for each thing done in all that it covers. The summary's path with ``.paths``
+        at its end reads the list of all file paths before the summary; with ``.names``, the list of all other exact
+        names.
 
         Args:
             path: the block's path or its address: ``@152``, or ``cards@152`` of this conversation, of one that it was
@@ -126,7 +127,7 @@ class TimelineView:
         Raises:
             BlockNotFound: the conversation has no such block.
             HistoryUnavailable: `timeline scavenge` removed the block.
-            InvalidArgument: ``path`` is no text.
+            InvalidArgument: ``path`` is not a text.
 
         Example:
             ```python

@@ -55,18 +55,18 @@ def follow(
 ) -> AsyncIterator[LifecycleEvent]:
     """Follow what happens to the contexts of a conversation, or of all conversations of a store.
 
-    The stream ends when it is closed, or the store is. Leaving it costs nothing: it has no task and no queue. Appends
-    of this process through a `Timeline` come at once. For appends of other processes it looks up the end of the log
-    every ``interval``, at the cost of one index look-up, however long the log is.
+    The stream ends when the stream or the store is closed. Leaving it costs nothing: it has no task and no queue.
+    Appends of this process through a `Timeline` come at once. For appends of other processes the stream looks at the
+    end of the log every ``interval`` seconds, at the cost of one index look-up, however long the log is.
 
-    One version may yield several events: go on behind a version only when all of them are done.
+    One version may yield several events: resume after a version only when you have handled all of its events.
 
     Args:
         store: the store of the conversations.
         conversation: follow only this one, by version; a fork's stream includes the past that it shares with its
-            parent. All conversations, by position, unless given.
-        after: begin behind this version, or this position if no conversation is given; 0 is the beginning. Unless
-            given, the stream begins with the first append after the first step of the iteration.
+            parent. By default all conversations, by position.
+        after: begin after this version, or after this position if no conversation is given; 0 is the beginning. By
+            default the stream begins with the first append after the first step of the iteration.
         interval: seconds between two looks at the log.
 
     Raises:
@@ -83,8 +83,8 @@ def recorded(store: EventStore, conversation: str | None = None, *, after: int =
 
     Args:
         store: the store of the conversations.
-        conversation: read only this one; all of them unless given.
-        after: begin behind this version, or this position if no conversation is given.
+        conversation: read only this one; by default all.
+        after: begin after this version, or after this position if no conversation is given.
 
     Raises:
         InvalidArgument: ``after`` is no version.

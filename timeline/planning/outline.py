@@ -82,7 +82,7 @@ def outline(policy: Policy) -> Outline:
     """Return the outline of a policy.
 
     Raises:
-        InvalidArgument: it is no policy.
+        InvalidArgument: it is not a policy.
     """
     check_policy("policy", policy)
     reserves = (("answer", policy.output_reserve), ("safety buffer", policy.safety_buffer))

@@ -36,7 +36,7 @@ def diff_policies(before: Policy, after: Policy) -> tuple[FieldDiff, ...]:
     """Return the fields in which two policies differ; none for equal ones.
 
     Raises:
-        InvalidArgument: one of them is no policy.
+        InvalidArgument: one of them is not a policy.
     """
     for name, policy in (("before", before), ("after", after)):
         check_policy(name, policy)

@@ -41,15 +41,15 @@ _MAY_BE_ABSENT: Final = frozenset(
 
 
 def by_name(name: str, /, **changes: Any) -> Policy:
-    """Build the policy of a name: a preset's, that of a published design, such as ``pi``, or a lean one, ``lean-pi``.
+    """Build a policy by its name: a preset, a published design such as ``pi``, or a lean one such as ``lean-pi``.
 
     Args:
-        name: the preset or design, behind ``lean-`` for one that decides as it does, and sends less.
-        changes: the preset's keyword arguments, and fields of the policy. Those that make a policy lean (`lean.FIELDS`)
-            change the lean one.
+        name: the preset or design; with ``lean-`` before it, a policy that decides the same and sends less.
+        changes: the preset's keyword arguments, and fields of the policy. Of a lean policy, those of `lean.FIELDS`
+            change the lean policy itself, all others the policy that it is made from.
 
     Raises:
-        InvalidPolicy: there is no such policy, or a field does not hold.
+        InvalidPolicy: there is no such policy, or a field is not valid.
         InvalidLimits: a model is named, and a file of limits cannot be used.
     """
     if not isinstance(name, str):
@@ -92,7 +92,8 @@ def load_policy(path: str | PathLike[str], **changes: Any) -> Policy:
             overrides the file's limit, too.
 
     Raises:
-        InvalidPolicy: the file cannot be read, or a field does not hold; it names both, and the nearest valid name.
+        InvalidPolicy: the file cannot be read, or a field is not valid; the error names file and field, and the nearest
+            valid name.
         InvalidLimits: the file names a model, and a file of limits cannot be used.
     """
     try:

@@ -27,18 +27,18 @@ _ABRIDGING: Final[dict[str, Any]] = {
 def lean(policy: Policy) -> Policy:
     """Return a policy that takes every decision of another one, and sends less.
 
-    Passages in sight and most numbers of lines are left out of new results, and counted as if they were sent, so that
-    the same blocks are in sight. A model writes its summaries as the next turn of the context that the provider has
-    cached. System prompt and tools are cached for an hour.
+    It leaves passages that are in sight already and most line numbers out of new results, but counts them as if they
+    were sent, so that the same blocks stay in sight. A model writes the summaries as the next turn of the context that
+    the provider has cached. System prompt and tools are cached for an hour.
 
-    What the policy says about these itself stays. One that abridges results already abridges and counts them as it
-    does: if more of them were left out, or all of them counted, it would decide otherwise.
+    What the given policy itself says about these stays. If it abridges results already, it goes on to abridge and count
+    them in its own way; otherwise it would decide differently.
 
     Args:
         policy: a preset's, a published design's or one of your own.
 
     Raises:
-        InvalidArgument: it is no policy.
+        InvalidArgument: it is not a policy.
 
     Example:
         ```python

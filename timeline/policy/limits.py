@@ -91,8 +91,8 @@ class ProviderLimits(Frozen):
     Attributes:
         names: what is written for the provider ahead of a model's name: ``groq`` in ``groq/kimi-k2``.
         models: beginnings of the names of its models where no provider is written ahead.
-        presets: the presets that the row is for; every policy unless given.
-        context: the window of a model without an entry of its own; unless given, the policy's own limit.
+        presets: the presets that the row is for; by default every policy.
+        context: the window of a model without an entry of its own; by default the policy's own limit.
         max_output: the longest answer of such a model; None where it is unknown.
         tokenizer: the vocabulary that counts such a model exactly, or ``other`` where the tokenizer is not public.
         trigger: share above which a render compacts, for all its models; None leaves it to the policy.
@@ -168,7 +168,7 @@ def limits_of(
         preset: takes the providers' figures that are for this preset, too.
 
     Raises:
-        InvalidArgument: the model is no name.
+        InvalidArgument: ``model`` is not a name.
         InvalidLimits: a file cannot be read, or an entry of it does not hold.
     """
     if not isinstance(model, str):

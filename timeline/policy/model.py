@@ -55,18 +55,18 @@ class OverShare(Frozen):
 class OverFallingShare(Frozen):
     """Due when the total is above a share of the limit that falls as the limit grows (`policies.balanced`).
 
-    Each call reads the whole context again, so what a wide window could hold costs more to carry than to fold: of the
-    tokens beyond the first ones, a smaller share is used. At the default figures the line is 90,000 of 100,000 tokens,
+    Each call reads the whole context again, so what a wide window could hold costs more to carry than to compact:
+    beyond the first tokens, a smaller share is used. At the default figures the line is 90,000 of 100,000 tokens,
     120,000 of 200,000 and 360,000 of 1,000,000 (docs/lab.md, "Our own policies").
 
-    Messages may always use the smaller share of the room that the fixed part leaves, up to ``share`` of the limit.
-    Otherwise a fixed part of 110,000 tokens would leave a twentieth of a window of 200,000 for them, and one of 120,000
-    none at all.
+    Messages may always use the share ``beyond`` of the room that the fixed part leaves, up to ``share`` of the limit.
+    Otherwise a fixed part of 110,000 tokens would leave messages a twentieth of a window of 200,000, and one of 120,000
+    would leave them nothing.
 
     Attributes:
-        share: of the first tokens of the limit.
-        first: how many these are.
-        beyond: share of the others.
+        share: share of the first tokens of the limit.
+        first: how many tokens count as the first.
+        beyond: share of the tokens beyond these.
     """
 
     kind: Literal["over_falling_share"] = "over_falling_share"
@@ -92,8 +92,8 @@ class OverThreshold(Frozen):
         share: of what the reserves leave of the limit.
         system_reserve: room for system prompt and tools.
         output_reserve, safety_buffer: room for the answer, and for the counter's error. They make a compaction due
-            earlier and refuse no request, unlike the policy's fields of the same names, which the limit holds back from
-            each request. What the policy keeps free is counted once: the larger of both sums.
+            earlier, but refuse no request; the policy's fields of the same names are held back from each request. Room
+            is not counted twice: the larger of both sums counts.
     """
 
     kind: Literal["over_threshold"] = "over_threshold"
@@ -218,17 +218,18 @@ class Hiding(Frozen):
     """When old content gives way to short replacements (cut-point design, TTL pruning; design: Hiding).
 
     Attributes:
-        unit: the unit of ages: rounds (model responses), or turns.
-        intact: the newest rounds (or turns) stay untouched, this many.
-        files: the newest full content of each file stays for this many.
-        old: calls, texts and thoughts are shortened from this age on.
-        ttl: seconds that the provider keeps its cache; derived from the reported usage unless given.
-        grace: seconds on top of the ttl before the cache counts as cold.
-        minimum: smallest share of the limit that a batch frees while the cache is cold.
-        pressure_minimum: the same above the trigger with a warm cache; None never hides while it is warm.
-        replacement_tokens: cap of a hidden block's replacement.
-        payback: most calls within which a batch that is made while the cache is warm saves what it costs to send anew
-            what follows it; a batch that does not is left to the compaction. None asks for no saving.
+        unit: the unit of all ages: rounds (model responses), or turns.
+        intact: how many of the newest rounds (or turns) stay untouched.
+        files: for how many rounds (or turns) the newest full content of each file stays.
+        old: age from which calls, texts and thoughts are shortened.
+        ttl: seconds that the provider keeps its cache; by default derived from the reported usage.
+        grace: seconds after the ttl until the cache counts as cold.
+        minimum: smallest share of the limit that a batch has to free while the cache is cold.
+        pressure_minimum: the same for a context above the trigger while the cache is warm; None never hides then.
+        replacement_tokens: the most tokens of a hidden block's replacement.
+        payback: hiding while the cache is warm means to send anew what follows the batch. The batch has to save that
+            cost within this many calls; otherwise nothing is hidden, and the compaction decides. None asks for no
+            saving.
     """
 
     unit: Literal["rounds", "turns"] = "rounds"
@@ -247,8 +248,8 @@ class Repeats(Frozen):
     """Which passages of a new result are left out, since an earlier block shows them (ADR 0090).
 
     Attributes:
-        lines: fewest lines that are left out of a passage.
-        characters: fewest characters in them.
+        lines: the fewest lines that are left out of a passage.
+        characters: the fewest characters that these lines have.
         minimum: fewest tokens by which a result gets shorter.
     """
 
@@ -258,12 +259,12 @@ class Repeats(Frozen):
 
 
 class LineNumbers(Frozen):
-    """Which numbers of lines a new result keeps: both ends of a run of lines, one in so many, all from 1,000 on.
+    """Which line numbers a new result keeps: those at both ends of a run of lines, one in so many, all from 1,000 on.
 
     Source: ADR 0091.
 
     Attributes:
-        every: a line keeps its number where that is a multiple of this.
+        every: a line keeps its number if the number is a multiple of this.
         minimum: fewest tokens by which a result gets shorter.
     """
 
@@ -279,41 +280,43 @@ class Policy(Frozen):
         max_tokens: the context limit.
         output_reserve, safety_buffer: tokens kept free for the answer, and for the counter's error.
         counter: ``o200k_base``, ``cl100k_base`` (exact) or ``chars4``.
-        counts: what limits, caps and accounts are in: the counter's tokens, or (``calibrated``) the provider's, by the
+        counts: the unit of limits, caps and accounts: the counter's tokens, or (``calibrated``) the provider's, by the
             ratio of the usage that the conversation's calls reported.
-        margin: share added to every count, for models with another tokenizer; negative if that counts less. With
-            calibrated counts only until the first calls give the ratio.
-        message_tokens, response_tokens: added for each message, and for each model response on top.
-        results_counted_as: how a tool's use is counted: by its text, or a result as a JSON string and a call's name
-            and arguments each rounded up by itself (keep-last design).
+        margin: share added to every count, for models with another tokenizer; negative if that one counts less. With
+            calibrated counts it is used only until the first calls give the ratio.
+        message_tokens, response_tokens: tokens added for each message, and for each model response in addition.
+        results_counted_as: how calls and results are counted: by their text, or (``json``, keep-last design) a result
+            as a JSON string, and a call's name and arguments each rounded up by itself.
         trigger: when a render compacts; a number is a share of the limit, system prompt and tools included.
-        target: share of the limit that a compaction compacts down to.
-        stop_at: the steps end at the target, or as soon as the trigger is no longer due.
-        steps: of a compaction, in order; each works on the result of the ones before it.
-        on_failure: when no summary could be written: continue with the next step, leave the context as it is, put a
-            notice in the summary's place, or let the extractive summarizer write it.
+        target: share of the limit down to which a compaction compacts.
+        stop_at: the steps end once the context is at the target, or once the trigger is no longer due.
+        steps: the steps of a compaction, in order; each works on the result of the ones before it.
+        on_failure: what to do when no summary could be written: continue with the next step, leave the context as it
+            is, put a notice in the summary's place, or let the extractive summarizer write it.
         form: how a summary looks to the model.
         boundary: append a ``compaction.boundary`` event after each compaction, for readers of the log (keep-ratio
             design).
-        summary_tokens, turn_prefix_tokens, digest_tokens: caps of the summary's parts.
-        preview_tokens: cap of the preview of an oversize block.
+        summary_tokens, turn_prefix_tokens, digest_tokens: the most tokens of the summary's parts.
+        preview_tokens: the most tokens of the preview of an oversize block.
         carried_share: share of the limit above which carried blocks are shown as previews.
-        min_progress, min_progress_tokens: a compaction frees at least the larger of both, or is refused.
-        attempts: tries at one compaction before it is given up.
+        min_progress, min_progress_tokens: a share and a number of tokens; a compaction has to free at least the larger
+            of both, or it is refused.
+        attempts: how often one compaction is tried before it is given up.
         hiding: when old content is hidden; None never hides.
-        repeats: when a passage that is in sight already is not shown once more; None shows all of every result.
-        line_numbers: which lines of a new result keep their number; None leaves each of them.
-        abridged_counted_as: how a result is counted that ``repeats`` or ``line_numbers`` abridged: as it is shown, or
-            as if all of it were sent. ``whole`` decides what the policy decides without the two, and sends less.
-        compact_when_cold: share of the limit above which a render compacts once the cache is cold; None waits for the
-            trigger.
+        repeats: which passages of a new result are left out because they are in sight already; None leaves out none.
+        line_numbers: which lines of a new result keep their number; None keeps them all.
+        abridged_counted_as: how to count a result that ``repeats`` or ``line_numbers`` abridged: as it is ``shown``, or
+            as if the ``whole`` of it were sent. With ``whole`` the policy decides what it would decide without the two,
+            and sends less.
+        compact_when_cold: share of the limit above which a render compacts when the cache has gone cold; None waits for
+            the trigger.
         memory_digest: the words of the memory digest, the block in view that lists the approved stages' decisions.
         stage_data: how approved stages are shown in the uncached tail; None leaves them out of it.
         cache_points: where cache markers go.
-        cache: how the provider keeps the prompts, which says when the cache is cold and what a changed prefix costs;
-            None goes by what the calls' usage reported.
-        system_parts: most parts of a system prompt that is given as a list: further parts are joined into the last
-            one (prune-then-summarize design: two); None sends the list as it is.
+        cache: how the provider caches prompts. This says when the cache is cold and what a changed prefix costs; None
+            takes it from the usage that the calls reported.
+        system_parts: the most parts of a system prompt that is given as a list; further parts are joined into the last
+            one (prune-then-summarize design: two). None sends the list as it is.
     """
 
     name: str = "cut_point"
@@ -377,7 +380,7 @@ class Policy(Frozen):
 
     @property
     def abridges(self) -> bool:
-        """Whether new results may be shown without what need not be sent, before they are first sent."""
+        """Whether new results may be abridged before they are first sent."""
         return self.repeats is not None or self.line_numbers is not None
 
     @property
@@ -388,10 +391,10 @@ class Policy(Frozen):
         return PolicyOrigin(name=self.name)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Return a copy with some fields changed; pydantic's own would take any name and any value without a word.
+        """Return a copy with some fields changed. Unlike pydantic's own method, it checks each name and value.
 
         Raises:
-            InvalidPolicy: there is no such field, or a value does not hold.
+            InvalidPolicy: there is no such field, or a value is not valid.
         """
         if not update:
             return super().model_copy(deep=deep)
@@ -413,7 +416,7 @@ class Policy(Frozen):
         `Timeline.calibration` measures the ratio. A policy with calibrated counts begins new conversations with it.
 
         Raises:
-            InvalidArgument: ``ratio`` is no number above 0.
+            InvalidArgument: ``ratio`` is not a number above 0.
         """
         if not isinstance(ratio, int | float) or isinstance(ratio, bool) or not 0 < ratio < math.inf:
             raise InvalidArgument("ratio", f"is the provider's tokens for one of the counter's, above 0, not {ratio!r}")
@@ -471,10 +474,10 @@ class Policy(Frozen):
 
 
 def check_policy(argument: str, value: Any) -> None:
-    """Check that a value is a policy: a preset's name is a common mistake for one.
+    """Check that a value is a policy; a common mistake is to pass a preset's name.
 
     Raises:
-        InvalidArgument: it is none.
+        InvalidArgument: it is not.
     """
     if not isinstance(value, Policy):
         given = repr(value) if isinstance(value, str) and len(value) <= _LONGEST else f"of type {type(value).__name__}"

@@ -66,7 +66,7 @@ def gentle(*, model: Model = None, keep_recent: float = 0.3, **changes: Unpack[P
 
 @preset(release=2)
 def balanced(*, model: Model = None, keep_recent: float = 0.2, **changes: Unpack[PolicyFields]) -> Policy:
-    """Hide before compacting, in one batch, and compact when the cache is cold: the prefix is rewritten then anyway.
+    """Hide in one batch before compacting; compact when the cache is cold, since the prefix is rewritten then anyway.
 
     Args:
         model: whose limits, vocabulary and margin to take.
@@ -93,7 +93,7 @@ def balanced(*, model: Model = None, keep_recent: float = 0.2, **changes: Unpack
 
 @preset(release=2)
 def economical(*, model: Model = None, keep_recent: float = 0.1, **changes: Unpack[PolicyFields]) -> Policy:
-    """Pay least: like `balanced` but keep less: compacting keeps 0.1, files stay for 4 rounds, the rest for 2.
+    """Pay least: like `balanced`, but keep less. Compacting keeps 0.1, files stay for 4 rounds, the rest for 2.
 
     Args:
         model: whose limits, vocabulary and margin to take.

@@ -39,9 +39,10 @@ def cut_point(
         model: whose limits, vocabulary and margin to take.
         keep_recent: share of (limit - fixed part) that stays verbatim behind the cut.
         keep_recent_tokens: the same in tokens; overrides the share.
-        halvings: most times that the kept part is halved to meet the target.
-        on_split: a cut inside a turn summarises the turn's prefix by a request of its own, ``together`` with the
-            history by one request, or moves to the turn's start.
+        halvings: how often, at most, the kept part is halved to meet the target.
+        on_split: what to do with a cut inside a turn. ``split``: summarise the turn's prefix by a request of its own.
+            ``together``: summarise it with the history, by one request. ``whole_turn``: move the cut to the turn's
+            start.
         changes: fields of the policy.
 
     Raises:
@@ -74,8 +75,8 @@ def priority_chain(
 
     Args:
         model: whose limit to take.
-        recent_stages: number of newest approved stages, which are collapsed only when summarising did not help.
-        oldest_messages: number of messages summarised at a time, of the current stage where there is one.
+        recent_stages: how many of the newest approved stages are collapsed only when summarising did not help.
+        oldest_messages: number of messages to summarise at a time; those of the current stage, if there is one.
         keep_last: number of messages that stay when nothing else helped.
         changes: fields of the policy.
 
@@ -118,9 +119,9 @@ def priority_chain(
 def keep_last(*, model: Model = None, messages: int = 10, **changes: Unpack[PolicyFields]) -> Policy:
     """From 93,600 tokens of 128,000 on summarise all but the newest ten messages, in fixed sections.
 
-    The keep-last design (001). Without a system prompt the first message stays in its place. Its reserves for the
-    answer and for safety lower the line alone: what fits the model's window is sent. To keep room for the answer free
-    as well, give ``output_reserve``.
+    The keep-last design (001). Without a system prompt the first message stays in the prompt's place. The design's
+    reserves for the answer and for safety only make a compaction due earlier; a context that fits the model's window is
+    sent. To keep room for the answer free as well, give ``output_reserve``.
 
     Args:
         model: whose limit to take; 128,000 for an unknown model.
@@ -154,15 +155,15 @@ def keep_last(*, model: Model = None, messages: int = 10, **changes: Unpack[Poli
 def keep_ratio(
     *, model: Model = None, share: float = 0.4, long_context: bool = False, **changes: Unpack[PolicyFields]
 ) -> Policy:
-    """Above a utilization of 0.8 summarise all but the newest 40 % of the messages; else truncate.
+    """Above a utilization of 0.8 summarise all but the newest 40 % of the messages; if that fails, truncate.
 
     The keep-ratio design (003).
 
     Args:
         model: whose limit to take; 200,000 for an unknown model.
         share: share of the messages that stays.
-        long_context: the requests carry the provider's beta flag for the long window: take the model's long window,
-            where it has one, and 1,000,000 for an unknown model.
+        long_context: set it if your requests carry the provider's beta flag for the long window. Takes the model's long
+            window, if it has one, and 1,000,000 for an unknown model.
         changes: fields of the policy.
 
     Raises:
@@ -199,14 +200,15 @@ def prune_then_summarize(
 ) -> Policy:
     """When no tokens are free, clear old tool outputs, then summarise all but two turns.
 
-    The prune-then-summarize design (004). Where its configuration keeps 4,096 tokens free for every model's answer, the
-    longest answer of the model is kept free here, as in its table of limits; ``output_reserve`` gives another figure.
+    The prune-then-summarize design (004). The design's configuration keeps 4,096 tokens free for every model's answer;
+    this policy keeps the model's longest answer free, as the design's table of limits does. ``output_reserve`` gives
+    another figure.
 
     Args:
-        model: whose limits to take: the window, the longest answer as reserve, vocabulary, and a tenth more where the
-            tokenizer is not public; 16,000 and 4,096 for an unknown model.
+        model: whose limits to take: the window, the longest answer as reserve, the vocabulary, and a margin of a tenth
+            if the tokenizer is not public. An unknown model has a window of 16,000 and a reserve of 4,096.
         protect: tokens of the newest tool outputs that stay.
-        minimum: fewest tokens that clearing frees.
+        minimum: the fewest tokens that clearing has to free.
         keep_turns: number of newest turns, which are neither cleared nor summarised.
         changes: fields of the policy.
 

@@ -16,12 +16,12 @@ from timeline.ports import PromptName
 
 
 class MemoryDigest(Frozen):
-    """The words of the memory digest: a line a stage, ``- label: decision``, under a heading.
+    """The words of the memory digest: one line per stage, ``- label: decision``, under a heading.
 
     Attributes:
         heading: the first line.
-        replaces, nothing: shown no more, since there is one digest in view and none without a decision; kept for
-            policies that are stored with them.
+        replaces, nothing: no longer shown, since one digest at most is in view, and none without a decision. They
+            remain for stored policies that have them.
     """
 
     heading: str = "MEMORY DIGEST (decisions kept, one line a stage):"
@@ -36,9 +36,9 @@ class StageData(Frozen):
         heading: the first line.
         detailed: number of newest stages shown in detail, unless a ``recent`` step collapsed one of them.
         detailed_chars, short_chars: most characters of a stage's detailed and short text.
-        references, citations: most of each that are shown for a stage.
-        artifacts: most that are shown for all stages together, newest first.
-        artifact_chars: most characters of one.
+        references, citations: how many of each are shown for a stage, at most.
+        artifacts: how many are shown for all stages together, at most, newest first.
+        artifact_chars: most characters of one artifact.
     """
 
     heading: str = "STAGE DATA (approved stages):"
@@ -56,14 +56,15 @@ OnSplit: TypeAlias = Literal["split", "together", "whole_turn"]
 
 
 class CutPoint(Frozen):
-    """Cut by tokens, at a legal boundary, splitting a turn where it has to (cut-point design).
+    """Cut by tokens, at a boundary that divides no group, and inside a turn if need be (cut-point design).
 
     Attributes:
         keep_recent: share of (limit - fixed part) that stays verbatim behind the cut.
         keep_recent_tokens: the same in tokens; overrides the share.
-        halvings: most times that the kept part is halved to meet the target.
-        on_split: a cut inside a turn summarises the turn's prefix by a request of its own, ``together`` with the
-            history by one request, or moves to the turn's start.
+        halvings: how often, at most, the kept part is halved to meet the target.
+        on_split: what to do with a cut inside a turn. ``split``: summarise the turn's prefix by a request of its own.
+            ``together``: summarise it with the history, by one request. ``whole_turn``: move the cut to the turn's
+            start.
     """
 
     kind: Literal["cut_point"] = "cut_point"
@@ -74,14 +75,14 @@ class CutPoint(Frozen):
 
 
 class KeepLast(Frozen):
-    """Keep the newest messages, one more where the boundary would divide a tool pair (keep-last design)."""
+    """Keep the newest messages; one more if the boundary would divide a call from its result (keep-last design)."""
 
     kind: Literal["keep_last"] = "keep_last"
     messages: int = Field(default=10, ge=1)
 
 
 class KeepRatio(Frozen):
-    """Keep a share of the messages, moving the boundary so that it divides no tool pair (keep-ratio design)."""
+    """Keep a share of the messages; the boundary never divides a call from its result (keep-ratio design)."""
 
     kind: Literal["keep_ratio"] = "keep_ratio"
     share: float = Field(default=0.4, gt=0, lt=1)
@@ -99,8 +100,8 @@ class Oldest(Frozen):
 
     Attributes:
         messages: number of messages.
-        scope: ``stage``: leave alone the blocks before the current stage, or, where no stage is current, the blocks of
-            the approved stages. ``conversation``: always begin at the first message.
+        scope: ``stage``: leave the blocks before the current stage alone, or, if no stage is current, the blocks of the
+            approved stages. ``conversation``: always begin at the first message.
     """
 
     kind: Literal["oldest"] = "oldest"
@@ -120,17 +121,18 @@ class Summarize(Frozen):
     Attributes:
         cut: where the range ends.
         prompt: the prompt that the summarizer gets.
-        language: the summary's language; the conversation's unless given.
-        temperature: asked of the model that writes the summary; None leaves it to the model.
-        answer_room: multiple of the summary's cap at which that model is stopped. What it wrote above the cap is cut;
-            at 1 it is given the cap itself, and what it wrote until then is used.
-        invented: names in a summary that are nowhere in what it covers are accepted; or its author is asked once more,
-            and the sentences of those that are left are removed.
-        source: what the summarizer reads of hidden blocks: what the model was ``shown``; or the ``original``, where an
-            automatic decision hid them, all together cut to 500 tokens more than were shown.
-        asked: of a model by a request of its own, ``alone``; or ``in_cache``, as the next turn of the context that was
-            sent last, where the provider has that in its cache and the summarizer asks the same model.
-        names: the record behind the summary leads to lists of all exact names before it, ``listed``; or it does not.
+        language: the summary's language; by default the conversation's.
+        temperature: the temperature that the model is asked to write with; None leaves it to the model.
+        answer_room: the model is stopped at this multiple of the summary's cap, and what it wrote above the cap is cut.
+            At 1 it is stopped at the cap itself, and what it wrote until then is used.
+        invented: what to do with names in a summary that are nowhere in what it covers. ``accept`` them; or ``repair``
+            the summary: ask its author once more, then remove the sentences with the names that are left.
+        source: what the summarizer reads of hidden blocks: what the model was ``shown``; or the ``original`` of blocks
+            that an automatic decision hid, all together cut to 500 tokens more than were shown.
+        asked: how a model is asked for the summary: ``alone``, by a request of its own; or ``in_cache``, as the next
+            turn of the context that was sent last, if the provider has that in its cache and the summarizer uses the
+            same model.
+        names: whether the record behind the summary leads to lists of all exact names before it (``listed``) or not.
     """
 
     kind: Literal["summarize"] = "summarize"
@@ -155,13 +157,13 @@ KEPT_WORDS: Final = (
 
 
 class StripChitchat(Frozen):
-    """Omit short user messages without content (priority-chain design, P1); the newest prompt stays.
+    """Omit short user messages that say nothing (priority-chain design, P1); the newest prompt stays.
 
     Attributes:
-        most_length: longer messages are never chitchat, in characters as written; an emoji counts as two.
-        below_length: trimmed messages of fewer characters may be.
-        kept_words: a message with one of these words (or runs of words) is never chitchat: commands and refusals. Nor
-            is one with a number, or one that follows on what the assistant asked.
+        most_length: longer messages are never chitchat. In characters, as written; an emoji counts as two.
+        below_length: only messages that have fewer characters than this, once trimmed, may be chitchat.
+        kept_words: words (or runs of words) of commands and refusals; a message with one of them is never chitchat.
+            Neither is a message with a number, or one that answers a question of the assistant's.
     """
 
     kind: Literal["strip_chitchat"] = "strip_chitchat"
@@ -174,8 +176,8 @@ class ClearToolOutputs(Frozen):
     """Clear old tool outputs; the calls stay (prune-then-summarize design, tool output pruning).
 
     Attributes:
-        protect: tokens of the newest tool outputs, behind the kept turns, that stay.
-        minimum: fewest tokens that clearing frees; otherwise nothing is cleared.
+        protect: how many tokens of the newest tool outputs, before the kept turns, stay.
+        minimum: the fewest tokens that clearing has to free; otherwise nothing is cleared.
         keep_turns: number of newest turns that are left alone.
     """
 
@@ -186,7 +188,7 @@ class ClearToolOutputs(Frozen):
 
 
 class CollapseStages(Frozen):
-    """Cover approved stages' messages, oldest stage first, with a line that names them (priority-chain design, P2, P4).
+    """Cover the messages of approved stages by a line that names these, oldest first (priority-chain design, P2, P4).
 
     Their decisions are in the memory digest.
 
@@ -201,7 +203,7 @@ class CollapseStages(Frozen):
 
 
 class DropOldest(Frozen):
-    """Keep the newest messages; a notice, not a summary, covers those before (priority-chain design, P5)."""
+    """Keep the newest messages; a notice instead of a summary covers those before (priority-chain design, P5)."""
 
     kind: Literal["drop_oldest"] = "drop_oldest"
     keep_last: int = Field(default=50, ge=1)
@@ -220,14 +222,14 @@ CoveringStep: TypeAlias = Summarize | CollapseStages | DropOldest
 class SummaryForm(Frozen):
     """How a summary looks to the model; recorded with each compaction.
 
-    The role is a wish: each wire lowers it to a role that its provider takes. Texts may name ``{round}``.
+    Each wire replaces the role by one that its provider takes, where it has to. Texts may contain ``{round}``.
 
     Attributes:
-        role: the role that the summary is sent under.
+        role: the role under which the summary is sent.
         heading: the summary's first line; an empty line follows unless the heading ends a line itself.
-        question: the user's question before it, where the summary is sent as an answer.
-        answer: the assistant's reply behind it.
-        record: whether the record of what was done before the window comes at its end.
+        question: the user's question before the summary, if the summary is sent as an answer.
+        answer: the assistant's reply after the summary.
+        record: whether the summary ends with the record of what was done before the window.
     """
 
     role: Literal["user", "assistant", "system"] = "user"
@@ -243,7 +245,7 @@ class SummaryForm(Frozen):
 
     @property
     def unlabelled(self) -> SummaryForm:
-        """This form without its heading: for a text that says itself what it is, and is no summary of what was said."""
+        """This form without its heading, for a text that says itself what it is and is not a summary."""
         return self.model_copy(update={"heading": ""})
 
 

@@ -29,9 +29,9 @@ class Hooks:
     [keep_ratio].
 
     Attributes:
-        on_before_compaction: called with ``{before_tokens}``. Returns `Skip` to prevent the compaction: it is refused
-            as ``vetoed``, and not tried again until the conversation has grown. Returns a text to use as the summary,
-            in place of the summarizer's: it replaces all covered blocks, an earlier summary included, and is cut to the
+        on_before_compaction: called with ``{before_tokens}``. Return `Skip` to prevent the compaction: it is refused as
+            ``vetoed``, and not tried again until the conversation has grown. Return a text to use it as the summary,
+            instead of the summarizer's: it replaces all covered blocks, an earlier summary included, and is cut to the
             policy's caps. With any other value the compaction goes on. A dry run calls none of the hooks around a
             compaction, so it shows the result without them.
         on_after_compaction: called with ``{before_tokens, after_tokens, compacted_tokens}``; its result is ignored.
@@ -39,12 +39,13 @@ class Hooks:
             summary_path, compaction_number, before_tokens, after_tokens}``; ``source`` is ``"compact"``. Its result is
             ignored.
         on_append: called with each block before it is counted and stored; returns the block to store, such as one with
-            its secrets masked (`timeline.forgetting.mask_credentials`). Every other text that is stored is shown to it
+            its secrets masked (`timeline.forgetting.mask_credentials`). The hook gets every other text that is stored
             as a `Note`: titles, errors, labels and approvals of stages, entries of frameworks, summaries. A dry run
-            shows it what it would store, and shows what is left. Where the hook changes a system prompt, tools or an
-            ephemeral text, which were sent as they are, the context is recorded by hashes, as with ``record="hash"``; a
-            call whose request it changes, without the request. It is no coroutine. An error in it is raised, and
-            nothing is stored: a secret that it could not mask must not get in.
+            calls it, too, with what would be stored, and shows the result. System prompt, tools and ephemeral texts are
+            sent as they are: if the hook changes one, the context is recorded by hashes, as with ``record="hash"``; if
+            it changes the request of a call, the call is recorded without the request. The hook is a plain function,
+            not a coroutine. If it raises an error, that error is raised and nothing is stored, since a secret that
+            could not be masked must not get in.
 
     Example:
         ```python
@@ -66,7 +67,7 @@ class Hooks:
     on_append: Callable[[Block], Block] | None = field(default=None)
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be called: it would fail in a compaction, long after."""
+        """Refuse what cannot be called; otherwise it would fail much later, in a compaction."""
         for each in fields(self):
             hook = getattr(self, each.name)
             if hook is not None and not callable(hook):
