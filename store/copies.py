@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 async def backup(
     database: str | PathLike[str], to: str | PathLike[str] | None = None, *, force: bool = False
 ) -> Backup:
-    """Copy a store into a file, while programs go on reading and appending.
+    """Copy a store into a file while programs go on reading and appending.
 
-    The copy holds everything that was acknowledged before the call, is one file without a log, and is read to its end
-    before it gets its name. Only its owner may read it.
+    The copy holds everything that was acknowledged before the call. It is one file without a log beside it, and is read
+    back to its end before it gets its name. Only its owner may read it.
 
     Args:
         database: the store's path or URL.
@@ -50,10 +50,11 @@ async def backup(
 
 
 async def restore(source: str | PathLike[str], database: str | PathLike[str], *, yes: bool = False) -> Restored:
-    """Put a backup in the place of a store's file, with whatever a crash left beside that.
+    """Replace a store's file, and whatever a crash left beside it, by a backup.
 
-    Without ``yes`` it is a dry run: the backup is read to its end, and what the database would lose is counted. What is
-    replaced is kept beside, under another name. A process that is killed leaves either the old store or the new one.
+    Without ``yes`` it is a dry run: it reads the backup to its end, and counts what the database would lose. The
+    replaced files are kept beside the new one, under other names. A process that is killed leaves either the old store
+    or the new one.
 
     Args:
         source: the backup: a file of `backup`, or any copy of a store, with the log beside it if it has one.
@@ -63,7 +64,7 @@ async def restore(source: str | PathLike[str], database: str | PathLike[str], *,
     Raises:
         StoreLocked: a program has the database open; nothing was changed.
         StoreCorrupt: the backup is damaged; nothing was changed.
-        NotAStore: the backup is no store, or the database is one of something else.
+        NotAStore: the backup is not a store, or the database belongs to another program.
         StoreError: the backup cannot be read, or the database cannot be written.
 
     Example:

@@ -6,11 +6,11 @@ from typing import Literal, NamedTuple
 
 
 class DoctorFinding(NamedTuple):
-    """Something about a database.
+    """Something that `doctor` found about a database.
 
     Attributes:
         code: what it is, in one word for programs.
-        level: ``warning`` where it is to be mended, ``note`` where it is good to know.
+        level: ``warning`` if it is to be mended, ``note`` if it is good to know.
         text: what was found, and the cure.
     """
 

@@ -53,15 +53,15 @@ def open_store(url_or_path: str | PathLike[str], *, durability: Durability = "fu
     Args:
         url_or_path: the path of a SQLite file, ``sqlite:///relative.db``, ``sqlite:////absolute.db`` (also with
             ``sqlite+aiosqlite``), ``postgresql://user:password@host:5432/database`` (extra ``postgres``), or
-            ``memory://`` for a store that is gone when it is closed. Settings of a PostgreSQL store follow a question
-            mark, such as ``?schema=agents&pgbouncer=true``; docs/postgres/quickstart.md lists them.
+            ``memory://`` for a store that is gone once it is closed. Settings of a PostgreSQL store come after a
+            question mark, such as ``?schema=agents&pgbouncer=true``; docs/postgres/quickstart.md lists them.
         durability: ``full``: acknowledged appends survive a power loss. ``normal``: they survive a killed process.
         readonly: open for reading only; the file or the schema must exist.
 
     Raises:
-        InvalidArgument: it is no path and no URL, raised as a StoreError is.
-        StoreError: the store cannot be opened, raised when it is awaited or entered; the message says why.
-        MissingExtra: asyncpg is not installed, which a PostgreSQL store needs.
+        InvalidArgument: it is neither a path nor a URL; raised when a StoreError would be.
+        StoreError: the store cannot be opened; raised when the result is awaited or entered. The message says why.
+        MissingExtra: a PostgreSQL store needs asyncpg, which is not installed.
 
     Example:
         ```python

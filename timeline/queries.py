@@ -36,9 +36,10 @@ class StoredDigest:
         matched: the entries of the digest that match the filters; empty if no filter asks for entries.
         before_tokens: tokens of the context before the compaction.
         after_tokens: tokens of the context after it.
-        reverted_by: version of the event that undid the compaction; None while it is in force.
-        duration: seconds that the compaction took; None where that was not measured.
-        unsaid: versions of the covered prompts of which something is neither said nor listed behind it.
+        reverted_by: version of the event that undid the compaction; None while the compaction is in force.
+        duration: seconds that the compaction took; None if that was not measured.
+        unsaid: versions of the covered prompts of which the context after the compaction neither says nor lists
+            everything.
     """
 
     conversation: str
@@ -69,8 +70,8 @@ class Found:
         at: time of that event, in UTC.
         snippet: one line of its text, the hits between ``«`` and ``»``.
         rank: its bm25 score: the larger, the better the match.
-        position: see ``version``; 0 of a store that was written for a release whose hits had none.
-        reverted_by: of a summary the version of the event that undid its compaction; None while that is in force.
+        position: see ``version``; 0 from a store written for a release whose hits had no position.
+        reverted_by: for a summary, the version of the event that undid its compaction; None while that is in force.
     """
 
     conversation: str
@@ -97,24 +98,24 @@ class StoredFact:
     """A fact that `Queries.facts` found: one thing that was done or named.
 
     Attributes:
-        conversation: the conversation whose event made it known; of a fork's shared past the parent.
-        position: place of that event in the whole store: of the result, or of the block that names something.
+        conversation: the conversation whose event made it known; for a fork's shared past the parent.
+        position: place of that event (the result, or the block that names something) in the whole store.
         kind: what it is.
-        subject: the file, the command, the query, the URL, the identifier, or what a user asked for, word for word; of
-            an error the failed tool.
+        subject: the file, the command, the query, the URL, the identifier, or what a user asked for, word for word; for
+            an error the tool that failed.
         at: time of that event, in UTC.
-        path: the block to read: the result; of a file written or deleted the call, whose arguments hold the content.
+        path: the block to read: the result; for a file written or deleted the call, whose arguments hold the content.
         version: version of the event that appended the block to read.
-        tool: name of the tool; of a URL or an identifier that of the call that names it, empty if no call does.
-        exit_status: of a command; None where it is unknown.
+        tool: name of the tool; for a URL or an identifier the tool of the call that names it, empty if no call does.
+        exit_status: exit status of a command; None if it is unknown.
         failed: whether it failed. A failed write wrote nothing.
-        detail: first words of what a failure said; hits of a search, where the output shows their number; ``prompt``
-            where a user's prompt names a URL or an identifier; of a request ``constraint`` (it holds for what comes),
-            ``request``, ``said`` (the beginning of a prompt in which neither was found), or ``more`` (the prompt
-            says something besides; its words are no fact).
-        covered: whether a compaction in force covers the block to read, so that the model is no longer shown it.
-        source: ``digest`` if its event was scavenged before facts were kept: an entry of a compaction's digest is all
-            that is left of it, which may stand for several uses of a file.
+        detail: for a failure the first words of what it said; for a search the number of hits, if the output shows it;
+            for a URL or an identifier ``prompt``, if a user's prompt names it; for a request ``constraint`` (it holds
+            for what comes), ``request``, ``said`` (the beginning of a prompt in which neither was found), or ``more``
+            (the prompt says something besides, whose words are not a fact).
+        covered: whether a compaction in force covers the block to read, so that the model no longer sees it.
+        source: ``digest`` if its event was scavenged before facts were kept. Then an entry of a compaction's digest is
+            all that is left of the fact; it may stand for several uses of a file.
     """
 
     conversation: str
@@ -139,22 +140,24 @@ class StoredFact:
 
 @dataclass(frozen=True, slots=True)
 class FactEntry:
-    """All facts of one kind about one subject that came out the same way: all that failed, or all that did not.
+    """All facts of one kind about one subject with the same outcome: all that failed, or all that did not.
 
     Attributes:
-        kind: what they are.
-        subject: the file, the command, the query, the URL, the identifier or the request; of errors the failed tool.
+        kind: the kind of the facts.
+        subject: the file, the command, the query, the URL, the identifier or the request; for errors the tool that
+            failed.
         failed: whether they failed.
         times: how many there are.
         first: version of the first one's block.
-        last: version of the last one's block, whose are ``path``, ``tool``, ``exit_status``, ``detail`` and ``at``.
+        last: version of the last one's block; ``path``, ``tool``, ``exit_status``, ``detail`` and ``at`` are those of
+            the last one.
         path: see ``last``.
         at: see ``last``.
         tool: see ``last``.
         exit_status: see ``last``.
         detail: see ``last``.
-        repeats: of a URL or identifier: how many later calls and prompts named it.
-        versions: of a request: all prompts that make it, in order.
+        repeats: for a URL or identifier, how many later calls and prompts named it.
+        versions: for a request, the versions of all prompts that make it, in order.
     """
 
     kind: FactKind
@@ -177,15 +180,16 @@ class FactRecord:
     """One merged record of many facts.
 
     Attributes:
-        open_failures: what failed and did not succeed since: the newest first. A file that could not be read is no open
-            failure once it was written.
-        done: what succeeded, was named or asked for, by kind: files by last and most use, names by how often later
-            calls and prompts repeated them, requests constraints first, all others by last use.
-        errors: failures of tools that work with neither files, commands nor searches, by tool: the newest first.
-        counts: how many different subjects succeeded, or were named, of each kind.
+        open_failures: what failed and did not succeed since, newest first. A file that could not be read is no longer
+            an open failure once it was written.
+        done: what succeeded, was named or was asked for, by kind. Files are ordered by last and most use, names by how
+            often later calls and prompts repeated them, requests with constraints first, all others by last use.
+        errors: failures of tools that work with neither files, commands nor searches, by tool, newest first.
+        counts: how many different subjects of each kind succeeded or were named.
         open_count: how many open failures there are.
-        error_count: how many such tools there are.
-        asked: how many requests each prompt makes, by its version; what it says besides, which has no entry, is one.
+        error_count: how many tools ``errors`` has in all.
+        asked: how many requests each prompt makes, by its version; what it says besides has no entry, and counts as
+            one.
     """
 
     open_failures: tuple[FactEntry, ...] = ()
@@ -201,9 +205,9 @@ class FactRecord:
 class FactReach:
     """How far the index of facts reaches.
 
-    ``position`` is that of the last event whose facts are in it. What is behind it is caught up by the next query, or
-    read from the log by a store that may not write: an answer is complete either way. ``newest_position`` is that of
-    the last event, be it one that followers of all conversations do not see yet, ``rules`` the number of the rules.
+    ``position`` is that of the last event whose facts are in the index. The next query adds what came after it; a store
+    that may not write reads that from the log. An answer is complete either way. ``newest_position`` is that of the
+    last event, even if followers of all conversations do not see it yet. ``rules`` is the number of the rules.
     """
 
     position: int
@@ -271,12 +275,12 @@ class Queries(Protocol):
         query: str | None = None,
         page: int = 200,
     ) -> AsyncIterator[StoredFact]:
-        """Iterate over the facts that meet every given condition, each fact all of them, by position.
+        """Iterate over the facts that meet every given condition, by position.
 
-        A result makes known what its call did, together with its status: a call without a result gives no facts. The
-        query covers the whole log, also what was scavenged since facts are kept; what was redacted gives no facts.
-        A conversation's facts include those of the past that a fork shares with its parent; without a conversation,
-        each fact comes once, under its own. No lock or cursor is held between two pages.
+        A result tells what its call did, and its status; a call without a result gives no facts. The query covers the
+        whole log, including events that were scavenged after their facts were kept; redacted blocks give no facts. The
+        facts of a fork include those of the past that it shares with its parent. Without ``conversation``, each fact
+        comes once, under its own conversation. No lock or cursor is held between two pages.
 
         Args:
             conversation: only facts of this conversation, or of these.
@@ -284,13 +288,13 @@ class Queries(Protocol):
             subject: the subject contains exactly this text.
             glob: the whole subject matches; see `digests` for the pattern.
             tool: the tool has exactly this name.
-            exit_status: it is this number.
+            exit_status: the exit status is this number.
             failed: True: only what failed; False: only what did not.
             since: done at this moment or later.
             until: done at this moment or earlier.
             covered: True: only facts of blocks that a compaction in force covers; False: only those of live ones.
-            query: all words of this text occur in the subject, the tool or the detail; see `search` for words, and for
-                how long it may be.
+            query: all words of this text occur in the subject, the tool or the detail; `search` says what a word is,
+                and how long a query may be.
             page: number of facts to read at a time.
 
         Raises:
@@ -305,7 +309,7 @@ class Queries(Protocol):
         Args:
             conversation: the conversation; a fork's shared past is part of it.
             covers: only facts of blocks in these versions; None: of the whole log.
-            most: the most entries of each kind; all are counted.
+            most: the most entries of each kind; the counts include the others.
 
         Raises:
             InvalidFilter: ``most`` is below 1.
@@ -327,7 +331,7 @@ class Queries(Protocol):
         until: datetime | None = None,
         page: int = 50,
     ) -> AsyncIterator[Found]:
-        """Iterate over the blocks that hold all words of a text, the best first, at most 1,000; of equals the newest.
+        """Iterate over the blocks that hold all words of a text, best first, then newest first; at most 1,000.
 
         The search reads the texts of blocks and summaries, and the tool names and argument values of calls, in the
         whole log: covered blocks too, but not redacted ones.

@@ -17,9 +17,9 @@ class ContractBase:
     """Makes the store under test.
 
     Attributes:
-        every: calls are cancelled at one of so many of their suspensions: at each, or at fewer for a store that waits
-            for a server hundreds of times in a call.
-        every_of_scavenging: the same for a removal with its rewriting, which such a store waits for longest.
+        every: cancel calls at one in so many of their suspensions: 1 is each of them; more suits a store that waits for
+            a server hundreds of times in a call.
+        every_of_scavenging: the same for a removal with its rewriting, for which such a store waits longest.
     """
 
     every: int = 1
@@ -32,7 +32,8 @@ class ContractBase:
     async def open_again(self, folder: Path) -> EventStore | None:
         """Return one more store on the database that `make_store` made in a folder.
 
-        It is opened beside the first one, or after that was closed. None if a database is its one store's alone.
+        It is opened beside the first one, or after that one was closed. None if only one store can have a database
+        open.
         """
         raise NotImplementedError("a subclass of StoreContract opens a second store, or returns None")
 

@@ -21,7 +21,7 @@ class Clock(Protocol):
 
 @runtime_checkable
 class MeasuringClock(Clock, Protocol):
-    """A clock that durations are measured by, as tests need it. With any other clock, the computer measures them."""
+    """A clock that also measures durations, as tests need it. With any other clock, the computer measures them."""
 
     def monotonic(self) -> float:
         """Return the seconds since some fixed moment, never less than before."""
@@ -42,7 +42,7 @@ class SystemClock:
 
 @dataclass(frozen=True, slots=True)
 class StoppedClock:
-    """A clock that always shows one moment, for a view of the past and for replays: by it nothing has a duration."""
+    """A clock that always shows the same moment, for views of the past and replays: nothing has a duration by it."""
 
     at: datetime
 
@@ -59,7 +59,7 @@ def time_of(clock: Clock) -> datetime:
     """Return a clock's time, in UTC.
 
     Raises:
-        InvalidArgument: the clock, which is an application's, gives no moment, or one without a time zone.
+        InvalidArgument: the clock, which the application gave, returns no moment, or one without a time zone.
     """
     at = clock.now()
     if not isinstance(at, datetime):

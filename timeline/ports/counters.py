@@ -30,6 +30,6 @@ class TokenCounter(Protocol):
 
 
 def ratio_of(counter: object) -> float:
-    """Return how many tokens a request's counter counts for one of the policy's: one, unless counts are calibrated."""
+    """Return how many tokens a request's counter counts for one token of the policy; 1 unless counts are calibrated."""
     ratio = getattr(counter, "ratio", 1.0)
     return ratio if isinstance(ratio, float) and ratio > 0 else 1.0

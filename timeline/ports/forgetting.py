@@ -19,12 +19,12 @@ class Rewriting:
 
     Attributes:
         conversation: its id.
-        expected: the version that it is at; at any other one nothing is written.
+        expected: the version that the conversation has to be at; otherwise nothing is written.
         events: the events to append: the redactions.
         payloads: the new payloads of events that the conversation itself holds, by version.
-        blocks: versions whose facts and words in the search index go, in the shared past too.
-        snapshot: returns a stored snapshot as it is to be. It is called for each one in turn, in any thread.
-        title: the title to show from now on; None leaves it.
+        blocks: versions whose facts and words in the search index are removed, in the shared past too.
+        snapshot: returns the new form of a stored snapshot. It is called for each snapshot in turn, in any thread.
+        title: the title to show from now on; None leaves it as it is.
     """
 
     conversation: str
@@ -52,20 +52,20 @@ NOT_REACHED: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class ErasureReport:
-    """What an erasure reached, by place, and what it did not; a dry run reports what it would.
+    """What an erasure reached and did not reach, by place; a dry run reports what it would reach.
 
     Attributes:
         conversations: the conversations that were written, erased ones included.
         reached: number of things that were erased or written anew, by place: ``payloads``, ``titles``, ``summaries``
             (with their digests), ``replacements``, ``contexts``, ``calls``, ``entries`` (of frameworks, and errors),
-            ``snapshots``, ``values``, ``facts`` and ``conversations``. A place at which nothing was is left out. A dry
-            run counts no ``snapshots`` and ``facts``, which are made from the log, and no ``values`` of an erasure.
+            ``snapshots``, ``values``, ``facts`` and ``conversations``. Places where nothing was reached are left out. A
+            dry run counts no ``snapshots`` and ``facts``, which are made from the log, and no ``values`` of an erasure.
         rewritten: each event that was written anew, as ``conversation@version``.
-        left: by place why something was not reached, beyond what no call reaches.
+        left: by place, why something was not reached that a call could reach.
         physical: whether the bytes are gone from the store's files too: free pages, the search index, the log beside a
             file. False where another connection was in the way, or where it was left for later: scavenge, or repeat the
             call. A server's own log is among what is not reached.
-        not_reached: by place what no call of this library reaches.
+        not_reached: by place, what no call of this library reaches.
     """
 
     conversations: tuple[str, ...]
@@ -77,14 +77,14 @@ class ErasureReport:
 
 
 class Forgetting(Protocol):
-    """The part of a store that overwrites what was appended; `timeline.forgetting` decides what is written.
+    """The part of a store that overwrites appended content; `timeline.forgetting` decides what is written.
 
-    It is the only way in which a stored payload changes. Version, id, path and time of an event stay. Its old checksum
-    goes, since a short text can be guessed from its hash.
+    Nothing else changes a stored payload. Version, id, path and time of an event stay. Its old checksum goes, since a
+    short text can be guessed from its hash.
     """
 
     async def forks(self, conversation: str) -> dict[str, int]:
-        """Return the conversation's own forks in the order of their opening, each with the last version of both.
+        """Return the conversation's own forks in the order of their opening, each with the last shared version.
 
         Raises:
             ConversationNotFound: there is no such conversation.
@@ -97,12 +97,12 @@ class Forgetting(Protocol):
         """Overwrite payloads and snapshots, and append redactions, in one transaction; return what was done, by place.
 
         The rows of digests and facts and the words of the search index follow. ``values`` are new texts by their
-        hashes; of ``dropped`` those go that no event and no snapshot names any more.
+        hashes. The texts in ``dropped`` are removed unless an event or a snapshot still names them.
 
         Raises:
             ConversationNotFound: there is no such conversation.
-            VersionConflict: a conversation is not at the version that it is expected at, or a block that goes was
-                shared with a fork in the meantime which is no part of the call.
+            VersionConflict: a conversation is not at its expected version; or meanwhile a fork that is not part of the
+                call began to share a block that is to go.
             StoreError: the database failed; nothing was written.
         """
         ...
@@ -117,8 +117,8 @@ class Forgetting(Protocol):
     ) -> ErasureReport:
         """Erase a conversation with all that belongs to it, in one transaction, then from the store's files.
 
-        Its id stays taken: every read of it and every append to it is a `ConversationErased`. Content-addressed texts
-        that only it named go with it. A conversation that was erased before is erased from the files once more.
+        Its id stays taken: every read and every append raises `ConversationErased`. Content-addressed texts that only
+        this conversation named go with it. For a conversation that was erased before, the files are cleaned once more.
 
         Args:
             conversation: its id.
@@ -131,7 +131,7 @@ class Forgetting(Protocol):
             ConversationNotFound: there is no such conversation.
             ForksRemain: it has forks, and ``forks`` is ``refuse``.
             UnderLegalHold: a legal hold is on it, or on a fork that would be erased.
-            InvalidArgument: ``forks`` is none of the three.
+            InvalidArgument: ``forks`` is not one of the three.
             StoreError: the database failed; nothing was erased.
         """
         ...

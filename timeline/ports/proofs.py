@@ -87,7 +87,7 @@ class Finding:
 
 
 class Proofs(Protocol):
-    """The part of a store that lets its log be proved, and what is derived from the log be checked and made anew."""
+    """The part of a store that proves its log, and checks and rebuilds what is derived from the log."""
 
     async def chain_head(self, conversation: str) -> bytes:
         """Return the link of a conversation's newest event, as its row has it. Keep it elsewhere to prove the log.
@@ -98,7 +98,7 @@ class Proofs(Protocol):
         ...
 
     def chained(self, conversation: str, *, after: int = 0, page: int = 2_000) -> AsyncIterator[ChainedEvent]:
-        """Iterate over all events behind a version as they are stored, scavenged and shared ones too, by version.
+        """Iterate over all events after a version as they are stored, by version, scavenged and shared ones included.
 
         Nothing is checked: `timeline.audit.proof` does that. No lock or cursor is held between two pages.
 
@@ -112,7 +112,7 @@ class Proofs(Protocol):
     ) -> AsyncIterator[WrittenEvent]:
         """Iterate over the events of ``after < version <= until`` as they are written, for an export.
 
-        Each is checked as `EventStore.read` checks it; what was scavenged is left out, as there.
+        Each event is checked as `EventStore.read` checks it, and scavenged ones are left out, as there.
 
         Raises:
             ConversationNotFound: there is no such conversation.
@@ -121,20 +121,19 @@ class Proofs(Protocol):
         ...
 
     async def check_listed(self) -> None:
-        """Check that each conversation of which there are events is listed: somebody may have deleted its row.
+        """Check that each conversation that has events is listed: somebody may have deleted its row.
 
         It costs a look-up for each conversation.
 
         Raises:
-            StoreCorrupt: one is not, or that cannot be found out.
+            StoreCorrupt: a conversation is not listed, or that cannot be found out.
         """
         ...
 
     async def examine(self) -> list[Finding]:
-        """Compare all that is derived from the log with what it is derived from, and return what differs.
+        """Compare all that is derived from the log with the log, and return what differs.
 
-        It is done on a copy that nobody else can open, or by reading alone, so the store stays as it is, and appends go
-        on.
+        It works on a copy that nobody else can open, or only reads, so the store stays as it is and appends go on.
         """
         ...
 
@@ -164,12 +163,12 @@ class Proofs(Protocol):
         dropped: Collection[int] = (),
         expected: int | None = None,
     ) -> None:
-        """Keep snapshots of the past, in the places of those of the same versions; drop those of some versions.
+        """Store snapshots of the past, replacing those of the same versions, and drop those of other versions.
 
         Args:
             conversation: its id.
             snapshots: the new ones.
-            dropped: versions of those that go.
+            dropped: versions whose snapshots are removed.
             expected: as for `replace_snapshot`.
 
         Raises:
@@ -181,12 +180,13 @@ class Proofs(Protocol):
     async def replace_snapshot(
         self, conversation: str, snapshot: Snapshot | None, *, expected: int | None = None
     ) -> None:
-        """Put a snapshot of the log in the place of the stored one; None removes it, and the window begins at 1.
+        """Replace the stored snapshot of the log; None removes it, and the window begins at version 1.
 
         Args:
             conversation: its id.
             snapshot: the new one.
-            expected: the version that the snapshot was made at: a redaction may have come since, whose content it has.
+            expected: the version that the snapshot was made at. A redaction may have come since, whose content the
+                snapshot still has.
 
         Raises:
             ConversationNotFound: there is no such conversation.

@@ -36,8 +36,8 @@ class Removal:
     Attributes:
         events: number of events that were removed.
         size: bytes of their payloads, in UTF-8.
-        reached: the last version that this step looked at; the next step goes on behind it.
-        last: the last version that may be removed; 0 where nothing may be.
+        reached: the last version that this step looked at; the next step goes on after it.
+        last: the last version that may be removed; 0 if nothing may be removed.
         first: the lowest version that may be removed.
         fork: the fork whose shared past ends right before ``first``; None without one.
         done: whether nothing is left to remove up to ``last``.
@@ -57,9 +57,9 @@ class Rehearsal:
     """The outcome of `Scavenging.rehearse`: what removing would do.
 
     Attributes:
-        removals: for each conversation all that would be removed of it.
+        removals: what would be removed, for each conversation.
         values: number of content-addressed texts that would be removed; ``value_size`` are their bytes.
-        before: bytes of the store as it is, once its write-ahead log is in it; ``after`` those that would be left.
+        before: bytes of the store now, its write-ahead log included; ``after`` are the bytes that would be left.
     """
 
     removals: Mapping[str, Removal]
@@ -72,12 +72,12 @@ class Rehearsal:
 class Scavenging(Protocol):
     """The part of a store that removes history, on request and never by itself; `timeline.retention` calls it.
 
-    Of a conversation's own events, those of the versions ``first`` to ``last`` may be removed: behind the last version
-    that a fork shares with it, before the start of its window, and not behind its snapshot. Of these stay the events
-    that the snapshot names (its blocks, and the newest recorded context), and those of `KEPT_TYPES`. Version, id, path
-    and time of a removed event stay, so that they remain taken, and its type, if it is a frequent one; its payload,
-    checksum, turn and tokens are gone, and so are its words in the search index. Nothing is removed where an undo came
-    behind the snapshot without a new one.
+    Of a conversation's own events, those of the versions ``first`` to ``last`` may be removed: after the last version
+    that a fork shares with it, before the start of its window, and not after its snapshot. Among these, the events that
+    the snapshot names (its blocks, and the newest recorded context) and those of `KEPT_TYPES` stay. Version, id, path
+    and time of a removed event stay, so that they remain taken, and so does its type, if it is a frequent one. Its
+    payload, checksum, turn and tokens are gone, and so are its words in the search index. Nothing is removed if an undo
+    came after the snapshot and no new snapshot since.
 
     The first step also keeps the snapshot as a *base* (`load_base`), from which the log can be folded from then on.
     """
@@ -95,7 +95,7 @@ class Scavenging(Protocol):
         ...
 
     async def remove(self, conversation: str, *, after: int = 0, most: int = 1_000) -> Removal:
-        """Remove at most ``most`` events behind version ``after``, in one transaction; calling it again goes on.
+        """Remove at most ``most`` events after version ``after``, in one transaction; call it again to go on.
 
         Raises:
             ConversationNotFound: there is no such conversation.
@@ -110,7 +110,7 @@ class Scavenging(Protocol):
     async def shrink(self) -> tuple[int, int] | None:
         """Give the removed bytes back, and leave no copy of them in the store's files.
 
-        Returns the store's size before and after; None where nothing was removed since the last time.
+        Returns the store's size in bytes before and after; None if nothing was removed since the last time.
 
         Raises:
             StoreLocked: another connection reads or writes; try again.
@@ -121,21 +121,21 @@ class Scavenging(Protocol):
     async def rehearse(self, conversations: Collection[str]) -> Rehearsal:
         """Return what `remove` of these conversations, `remove_values` and `shrink` would do; the store stays as it is.
 
-        It is done on a copy that nobody else can open, so the figures are those of the real run; of a large store on a
-        server ``after`` is an estimate.
+        It works on a copy that nobody else can open, so the figures are those of the real run; only for a large store
+        on a server is ``after`` an estimate.
         """
         ...
 
     async def take_lease(self, runner: str, now: datetime, until: datetime) -> datetime | None:
         """Let one runner at a time scavenge: take or renew the lease, until a time.
 
-        A time that is not after ``now`` gives the lease back. Returns None, or the end of another runner's lease, which
-        goes on after ``now``.
+        A time that is not after ``now`` gives the lease back. Returns None if this runner has the lease, or the end of
+        another runner's lease that is still in force.
         """
         ...
 
     async def scavenged(self, conversation: str) -> dict[str, int]:
-        """Return how many of a conversation's events were removed; those of a shared past are counted too.
+        """Return how many of a conversation's events were removed, those of a shared past included.
 
         By type: ``block.appended``, ``context.rendered``, ``model.called``, and ``scavenged`` for all others.
 
@@ -145,7 +145,7 @@ class Scavenging(Protocol):
         ...
 
     async def load_base(self, conversation: str, until: int | None = None) -> StoredWindow | None:
-        """Read the newest base up to a version, with its events; None where the log folds from version 1.
+        """Read the newest base up to a version, with its events; None if the log folds from version 1.
 
         A fork's base may be its parent's. ``snapshot`` is never None.
 

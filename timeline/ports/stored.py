@@ -29,7 +29,7 @@ class Expected(Enum):
 class Appended:
     """The result of an append: versions ``first_version`` to ``version``, and the position of the last event.
 
-    ``repeated`` is True if the log held the same append already, so that nothing was written.
+    ``repeated`` is True if the log held the same append already; then nothing was written.
     """
 
     first_version: int
@@ -53,7 +53,7 @@ class Snapshot(Frozen):
 
     @property
     def is_outdated(self) -> bool:
-        """Whether it was taken before a fold knew stages.
+        """Whether it was taken by a release whose fold did not know stages.
 
         Such folds showed other blocks behind an undo, and did not say which event recorded the newest context. So the
         log, which was whole then, is folded anew.
@@ -66,7 +66,7 @@ class ConversationInfo:
     """Facts about a conversation that a store returns without reading its events. Times are UTC.
 
     ``base`` is the last version that a fork shares with its parent: the versions 1 to ``base`` are the parent's events,
-    and the fork's own begin behind them. It is 0 for a conversation that shares nothing.
+    and the fork's own events come after them. It is 0 for a conversation that shares nothing.
     """
 
     id: str

@@ -49,18 +49,19 @@ class EventStore(Queries, Scavenging, Forgetting, Proofs, Protocol):
 
         An append that the log holds already (same ids in the same order, same content, where ``expected`` puts them)
         writes nothing and returns its versions. An append without events writes nothing and returns the current
-        version. ``values`` are content-addressed texts by sha256, ``snapshot`` replaces the conversation's snapshot.
-        ``seals`` are those that the events had elsewhere, one each, so that they keep their links; unless given, each
-        payload gets a salt of its own. The append links its events, in their order, behind the one before them.
+        version. ``values`` are content-addressed texts by sha256. ``snapshot`` replaces the conversation's snapshot.
+        ``seals`` are the seals that the events had in another store, one for each, so that they keep their links;
+        without them, each payload gets a salt of its own. The append links its events in their order, after the newest
+        event.
 
         Raises:
             VersionConflict: the conversation is not at ``expected``.
             DuplicateEvent: the log holds some of the ids already, in another append or with other content.
             PathTaken: a block's path is in use in the conversation.
             ConversationNotFound: the append opens a fork of a conversation that does not exist.
-            HistoryUnavailable: the append opens a fork at a version that the parent does not hold, or comes with a
-                snapshot that needs events which were scavenged.
-            AppendUncertain: the commit failed; the same append again, under the same ids, is written once.
+            HistoryUnavailable: the append opens a fork at a version that the parent does not hold, or its snapshot
+                needs events that were scavenged.
+            AppendUncertain: the commit failed. Append the same events again, under the same ids: they are written once.
             StoreError: the database is locked, read-only, full, damaged or closed; nothing was written.
         """
         ...
@@ -80,7 +81,7 @@ class EventStore(Queries, Scavenging, Forgetting, Proofs, Protocol):
 
         Raises:
             ConversationNotFound: there is no such conversation.
-            InvalidArgument: the types are a single text.
+            InvalidArgument: ``types`` is a single text.
             StoreCorrupt: an event does not match its checksum.
         """
         ...
@@ -120,14 +121,14 @@ class EventStore(Queries, Scavenging, Forgetting, Proofs, Protocol):
         ...
 
     async def load_waypoint(self, conversation: str, until: int, *, after: int = 0) -> Snapshot | None:
-        """Read the newest snapshot of the past with ``after < version <= until``; None where there is none.
+        """Read the newest snapshot of the past with ``after < version <= until``; None if there is none.
 
         Every snapshot that came with an append is kept as one, until a scavenge removes what it was made of. It is the
-        fold of the log as it was then. A fork's may be its parent's.
+        fold of the log as it was then. For a fork it may be its parent's.
 
         Raises:
             ConversationNotFound: there is no such conversation.
-            StoreCorrupt: it is damaged; `timeline repair` makes it anew.
+            StoreCorrupt: the snapshot is damaged; `timeline repair` makes it anew.
         """
         ...
 
@@ -151,14 +152,14 @@ class EventStore(Queries, Scavenging, Forgetting, Proofs, Protocol):
     def recent_conversations(
         self, *, before: tuple[datetime, str] | None = None, page: int = 1_000
     ) -> AsyncIterator[ConversationInfo]:
-        """Iterate over conversations, the one that changed last first; of those of one moment the greatest id.
+        """Iterate over conversations, the one that changed last first; those of the same moment by descending id.
 
-        A page costs a look at when each conversation changed, and reads no more than its own rows. One that changes
-        while it runs moves to the front: it comes at its old place, or not at all.
+        A page looks at the time at which each conversation changed, and reads only its own rows. A conversation that
+        changes during the iteration moves to the front: it comes at its old place, or not at all.
 
         Args:
-            before: ``updated_at`` and id of a conversation, behind which to begin; at the front unless given.
-            page: conversations that are read at a time.
+            before: ``updated_at`` and id of the conversation after which to begin; by default at the front.
+            page: number of conversations to read at a time.
 
         Raises:
             StoreCorrupt: what is stored of a conversation is damaged; all others were yielded. Where only the events
@@ -175,16 +176,17 @@ class EventStore(Queries, Scavenging, Forgetting, Proofs, Protocol):
     ) -> AsyncIterator[Event]:
         """Iterate over the events of all conversations with ``position > after``, by position.
 
-        Each event comes once, under its own conversation; a fork's are those behind its ``base``. It is made for
-        followers: on a server it ends where an older transaction still writes, in any of the server's databases, so
-        that no event appears behind them. What must miss nothing reads each conversation (`timeline.log.all_events`).
+        Each event comes once, under its own conversation; a fork's own events are those after its ``base``. This is
+        made for followers: on a server it ends where an older transaction still writes, in any of the server's
+        databases, so that no event can appear later at a lower position. To miss nothing, read each conversation
+        (`timeline.log.all_events`).
         """
         ...
 
     async def head(self) -> int:
         """Return the position of the last event of all; 0 in an empty store. The cost does not depend on the history.
 
-        A reader can stop at a head and go on behind it without missing events: no later event has a lower position.
+        A reader can stop at a head and go on after it without missing events: no later event has a lower position.
         """
         ...
 
@@ -193,23 +195,24 @@ class EventStore(Queries, Scavenging, Forgetting, Proofs, Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Finish running writes, and late ones (`FinishingStore`), then close; a second call does nothing."""
+        """Finish running and late writes (`FinishingStore`), then close; a second call does nothing."""
         ...
 
 
 @runtime_checkable
 class FinishingStore(Protocol):
-    """What a store has whose close ends what a program began to write late: ``render(record="overlapped")``.
+    """Part of a store whose close waits for late writes, those of ``render(record="overlapped")``.
 
-    With any other store, a context whose record is under way when the store is closed may be lost. What waits for the
-    record then raises `StoreClosed`.
+    With any other store, a context that is being recorded when the store is closed may be lost. A call that waits for
+    the record then raises `StoreClosed`.
     """
 
     @property
     def late_writes(self) -> set[asyncio.Task[None]]:
-        """Tasks that write to the store and that nothing has waited for yet; what begins or awaits one keeps the set.
+        """Tasks that write to the store and have not been awaited yet; whoever begins or awaits one updates the set.
 
-        A close waits for them before it refuses anything, and raises what one of them raised once the store is closed.
+        A close waits for them before it refuses any call; once the store is closed, it raises the error that one of
+        them raised.
         """
         ...
 
@@ -224,19 +227,19 @@ class Wakeup(Protocol):
 
 @runtime_checkable
 class WakingStore(Protocol):
-    """What a store has that hears of appends of other processes. Followers of any other store find them by looking."""
+    """Part of a store that hears of other processes' appends; with any other store, followers look for them."""
 
     def wakeups(self) -> AsyncIterator[Wakeup]:
         """Iterate over the wake-ups from now on, until the store is closed.
 
-        It never fails: while there is no connection to hear them by, none come, and when there is one again, the first
-        one concerns everything. Followers look at the log by themselves too, so that one may be lost.
+        It never fails: without a connection no wake-ups come, and when there is one again, the first wake-up concerns
+        everything. A wake-up may be lost, since followers also look at the log by themselves.
         """
         ...
 
 
 class LeaseMark(Protocol):
-    """What shows other processes that this one runs, for as long as it writes a summary under a lease."""
+    """A mark that shows other processes that this one runs, as long as it writes a summary under a lease."""
 
     def name(self, version: int, expires_at: datetime) -> None:
         """Say which lease is held, once it is in the log."""
@@ -260,18 +263,18 @@ NO_MARK: Final[LeaseMark] = _NoMark()
 
 @runtime_checkable
 class MarkingStore(Protocol):
-    """What a store has that sees whether a process which took a lease still runs.
+    """Part of a store that can see whether the process that took a lease still runs.
 
-    With any other store, the lease of a process that died is waited for until it expires.
+    With any other store, the lease of a process that died has to expire first.
     """
 
     def mark_lease(self, conversation: str) -> LeaseMark:
-        """Mark the lease that this process is about to take; `NO_MARK` where that cannot be."""
+        """Mark the lease that this process is about to take; `NO_MARK` if that is not possible."""
         ...
 
     def holder_died(self, conversation: str, version: int, expires_at: datetime) -> bool:
         """Return whether the process that took the lease of this version and expiry is known to have ended.
 
-        False where that is not known. A summary is never paid for twice because a process that runs cannot be seen.
+        False if that is not known, so that a summary is never paid for twice because a running process cannot be seen.
         """
         ...

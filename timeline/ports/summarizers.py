@@ -26,9 +26,9 @@ GAP: Final = "[…]"
 
 
 class WarmContext(Protocol):
-    """The context that a model was sent last, which its provider still has in the cache: to ask one more question in.
+    """The context that a model was sent last and that its provider still has in the cache, to ask one more question in.
 
-    It holds all blocks of the request, and what came behind them. A question costs what reading the cache costs.
+    It holds all blocks of the request, and what came after them. A question costs what reading the cache costs.
     """
 
     @property
@@ -38,7 +38,7 @@ class WarmContext(Protocol):
 
     @property
     def model(self) -> str:
-        """Id of the model that it was sent to: no other one has it in its cache."""
+        """Id of the model that it was sent to; no other model has it in its cache."""
         ...
 
     @property
@@ -47,10 +47,10 @@ class WarmContext(Protocol):
         ...
 
     def arguments(self, question: str, most_tokens: int) -> dict[str, Any]:
-        """Return the arguments of the SDK's method that ask a question behind it; a new dict each time.
+        """Return the arguments of the SDK's method that ask a question after this context; a new dict each time.
 
-        All before the question is as it was sent, byte for byte, and so are the parameters that a cache depends on:
-        tools and tool choice, thinking, effort.
+        All that comes before the question is as it was sent, byte for byte, and so are the parameters that a cache
+        depends on: tools and tool choice, thinking, effort.
 
         Args:
             question: the question; it is stored nowhere.
@@ -65,11 +65,11 @@ class SummaryRequest:
 
     Attributes:
         kind: finished history, or the prefix of the turn that goes on after the summary.
-        blocks: the blocks to summarise, in timeline order; never empty. Each is as the model saw it; or, where the
-            policy asks for originals, as it was said, and cut where there is no room (`CUT_KEY`).
+        blocks: the blocks to summarise, in timeline order; never empty. Each is as the model saw it; or, if the policy
+            asks for originals, as it was said, cut if there is no room for it (`CUT_KEY`).
         previous: the earlier summary to integrate, whole and in its own shape; None if there is none.
-        task: the prompt of the split turn (``turn_prefix``), else the newest covered one, or one ahead of the range;
-            all parts of its message.
+        task: the prompt of the split turn (``turn_prefix``), or else the newest covered prompt, or one before the
+            range; all parts of its message.
         max_tokens: hard cap of the answer: half of the new blocks' tokens, and those of the earlier summary, so that an
             answer within the cap never grows the context.
         counter: the policy's counter, to measure the answer with.
@@ -77,15 +77,15 @@ class SummaryRequest:
         prompt: the shape of the answer; a turn prefix has a shape of its own.
         language: language of the answer, such as ``Indonesian``; the conversation's if empty.
         compaction_number: number of the compaction, counted from 1.
-        original_task: the user's first message, all of its parts, however long ago it was covered.
-        temperature: the policy's wish for the model; None where it has none.
+        original_task: all parts of the user's first message, however long ago it was covered.
+        temperature: the temperature that the policy wishes; None if it has no wish.
         answer_room: multiple of the cap at which a model is stopped.
-        too_long: an answer above the cap is refused, so that another summarizer writes one or all stays as it is; or it
-            is cut to the cap, where what would come instead says less.
-        invented: names in an answer that the request does not have are accepted; or the author is asked once more, and
-            the sentences of those that are left are removed.
-        warm: the context in the provider's cache, to ask in; None where the policy has summaries asked alone, or where
-            the context cannot be used. A summarizer may leave it unused.
+        too_long: what to do with an answer above the cap: refuse it, so that another summarizer writes one or all stays
+            as it is; or cut it to the cap, if what would come instead says less.
+        invented: what to do with names in an answer that the request does not have: accept them; or ask the author once
+            more, then remove the sentences with the names that are left.
+        warm: the context in the provider's cache, to ask in; None if the policy asks for summaries alone, or if the
+            context cannot be used. A summarizer may leave it unused.
     """
 
     kind: SummaryKind
@@ -111,7 +111,7 @@ class Summary:
     """A summarizer's answer, with the names of the summarizer and its model.
 
     ``repaired`` says which names the author had invented, and what became of them. ``asked`` says whether the model was
-    asked in ``request.warm``, and ``alone_because`` why it was not.
+    asked in ``request.warm``; if not, ``alone_because`` says why.
     """
 
     text: str
@@ -157,11 +157,11 @@ another writer may take the compaction over."""
 
 @runtime_checkable
 class WindowedSummarizer(Summarizer, Protocol):
-    """A summarizer that names its window: originals are cut so that it need not be asked again because of them."""
+    """A summarizer that names its window. Originals are then cut so that it need not be asked again because of them."""
 
     @property
     def window_tokens(self) -> int | None:
-        """Tokens that it reads and writes at once; None where it knows no limit."""
+        """Tokens that it can read and write at once; None if it knows no limit."""
         ...
 
 

@@ -1,8 +1,8 @@
 """The library without ``await``: the same calls for programs that have no event loop, or not in this thread.
 
-A store that is opened here starts an event loop in a thread of its own and runs every call there, from any thread.
-Signatures and docstrings are those of the asynchronous methods, and so are their examples; only ``await`` is left out.
-Summarizers and hooks stay asynchronous: they run in that loop. A function that calls a model is an ordinary one.
+A store that you open here starts an event loop in a thread of its own and runs every call there, from whichever thread
+it comes. Signatures, docstrings and examples are those of the asynchronous methods; leave out ``await``. Summarizers
+and hooks stay asynchronous: they run in that loop. A function that calls a model is an ordinary one.
 
 Example:
     ```python
@@ -134,7 +134,7 @@ def _giving(
 
 
 class Store(Twin):
-    """An open store; see `timeline.ports.EventStore`. Methods that only one kind of store has work too."""
+    """An open store; see `timeline.ports.EventStore`. Methods that only some kinds of store have work, too."""
 
     append: Final = blocking(EventStore.append)
     read: Final = iterating(EventStore.read)

@@ -24,16 +24,16 @@ class LoopThread:
         self._left = False
 
     def leave(self) -> None:
-        """Report from now on that the store is closed, once the loop takes no more calls."""
+        """Note that the loop takes no more calls: from now on every call reports that the store is closed."""
         self._left = True
 
     def call(self, function: Callable[..., Any], *args: Any) -> Any:
         """Run a function in the loop, await what it returns if that can be awaited, and return it.
 
-        An interrupt of the thread that waits cancels it, as it would in a loop of that thread.
+        An interrupt of the waiting thread cancels the function, as it would in a loop of that thread.
 
         Raises:
-            StoreClosed: the loop ended, or the interpreter does: its thread does not run any more.
+            StoreClosed: the loop ended, or the interpreter is ending, so that the loop's thread no longer runs.
         """
         if sys.is_finalizing():
             raise _closed()
