@@ -36,7 +36,7 @@ class CallableSummarizer:
         timeout: seconds that one call may take; None for no limit.
 
     Raises:
-        InvalidArgument: ``call`` is no function.
+        InvalidArgument: ``call`` is not a function.
         ValueError: ``window_tokens`` or ``timeout`` is not above 0.
     """
 

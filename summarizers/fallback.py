@@ -1,8 +1,8 @@
 """Chain summarizers: use the first usable answer, and record why the summarizers before it gave none.
 
-A summarizer is the application's code, and its SDK's. Each one runs in a task of its own, so that anything it does to
-its task (cancel it, cancel a task of its own and await it, raise a `BaseException`) ends that one attempt and
-nothing else. A cancellation from outside still ends everything.
+A summarizer is code of the application and of an SDK. Each one runs in a task of its own, so that whatever it does to
+its task (cancel it, cancel another task and await that, raise a `BaseException`) ends that one attempt and nothing
+else. A cancellation from outside still ends everything.
 """
 
 from __future__ import annotations
@@ -62,20 +62,20 @@ class _Failure:
 class FallbackSummarizer:
     """Asks summarizers in order until one gives a usable answer.
 
-    An answer is usable when it is a `Summary` whose text can be stored, shows something, and counts at most
-    ``request.max_tokens``, and whose author and usage can be stored beside it. Where the request has long answers cut,
-    one of any length is usable. Where it has invented names repaired, the author of some is asked once more, and the
-    sentences with those that are left are removed.
+    An answer is usable if it is a `Summary` whose text can be stored, is not blank, and counts at most
+    ``request.max_tokens``, and whose author and usage can be stored beside it. If the request asks to cut long answers,
+    one of any length is usable. If it asks to repair invented names, an author who invented some is asked once more,
+    and the sentences with the names that are left are removed.
 
     Args:
         first: the summarizer to ask first.
         others: the summarizers to ask when it fails, in order.
-        seconds: time for each of them. Unless given, the remaining summarizers share the rest of the caller's own
-            deadline equally: of two, with 110 seconds for a summary, the first has 55.
-        edit: changes an answer's text before it is judged, for example removes a heading.
+        seconds: time for each of them. By default the remaining summarizers share the rest of the caller's own deadline
+            equally: with two summarizers and 110 seconds, the first one has 55.
+        edit: a function that changes an answer's text before it is judged, for example to remove a heading.
 
     Raises:
-        InvalidArgument: one of them is no summarizer.
+        InvalidArgument: one of them is not a summarizer.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class FallbackSummarizer:
 
     @property
     def window_tokens(self) -> int | None:
-        """The window of the first summarizer, which usually answers; None where it names none."""
+        """The window of the first summarizer, which usually answers; None if it names none."""
         return window_of(self._summarizers[0])
 
     async def summarize(self, request: SummaryRequest) -> Summary:
@@ -112,8 +112,8 @@ class FallbackSummarizer:
         ``usage`` is the usage of all answers, unusable ones included.
 
         Raises:
-            SummarizerFailed: none gave one; ``problems`` has each one's failure. A cancellation from outside is passed
-                on.
+            SummarizerFailed: no summarizer gave a usable answer; ``problems`` has the failure of each. A cancellation
+                from outside is passed on.
         """
         problems: list[str] = []
         causes: list[Cause] = []

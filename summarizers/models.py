@@ -98,13 +98,12 @@ class Options(TypedDict, total=False):
     Attributes:
         temperature: overrides the policy's; one of the two is sent where it is given. A model that refuses the
             policy's is asked again without it: not every model takes one.
-        output_tokens: most tokens that the model may write, and be billed for, in its own tokens; unless given, the
-            summary's cap as many times as the policy has it: twice, or once under the designs that name the figure
-            that is sent. A reasoning model's thoughts count: give it room.
-            window_tokens: the model's window; the model's entry in the limits data unless given.
-            timeout: seconds for one question, all tries together; None for no limit.
-            retries: number of the SDK's retries, with its own waits.
-            base_url, api_key: passed to the SDK, which reads its own environment variables otherwise.
+        output_tokens: the most tokens that the model may write, and be billed for, in its own tokens. By default the
+            summary's cap times the policy's ``answer_room``, which is 2, or 1 under the designs that name the figure
+            that is sent. A reasoning model's thoughts count, so give it room. window_tokens: the model's window; the
+            model's entry in the limits data unless given. timeout: seconds for one question, all tries together; None
+            for no limit. retries: number of the SDK's retries, with its own waits. base_url, api_key: passed to the
+            SDK, which reads its own environment variables otherwise.
     """
 
     temperature: float | None
@@ -138,7 +137,7 @@ class Settings:
 
 
 class ModelSummarizer:
-    """Summarises by asking a model, in chunks where a record does not fit its window.
+    """Summarises by asking a model, in chunks if the record does not fit the model's window.
 
     Args:
         model: the model's name.
@@ -146,7 +145,7 @@ class ModelSummarizer:
         options: the settings of its requests, see `Options`.
 
     Raises:
-        ValueError: an option does not hold.
+        ValueError: an option is not valid.
     """
 
     def __init__(self, model: str, *, name: str, **options: Unpack[Options]) -> None:
@@ -179,12 +178,12 @@ class ModelSummarizer:
     async def summarize(self, request: SummaryRequest) -> Summary:
         """Summarise a request. ``fallback_reason`` reports an answer that had to be cut.
 
-        Where the request has a context in the provider's cache, and it is this model's, the model is asked there; if
-        that gives no usable answer, or cannot, alone: ``alone_because`` says why.
+        If the request has a context that the provider has cached for this model, the model is asked there. If that is
+        not possible, or gives no usable answer, it is asked alone, and ``alone_because`` says why.
 
         Raises:
-            SummarizerFailed: there is no usable answer; ``cause`` is the reason, ``usage`` the usage of all answers.
-                A cancellation is passed on, and closes the request.
+            SummarizerFailed: there is no usable answer; ``cause`` is the reason, and ``usage`` the usage of all
+                answers. A cancellation is passed on, and closes the request.
         """
         replies = _Replies(self._model, cut=request.too_long == "cut" or request.answer_room <= 1)
         try:

@@ -5,10 +5,10 @@
 
     agent = create_agent(model, tools, middleware=[TimelineMiddleware(store)])
 
-Before each call of the model, the agent's new messages are appended to the log of its thread, and the model receives
-the context that the log renders to. The agent's own state stays whole: this middleware adds nothing to it. A reply is
-appended when the agent has accepted it (at the next call, or at the end of the run), because other middleware or a
-human may change it until then.
+Before each call of the model, the middleware appends the agent's new messages to the log of its thread, and sends the
+model the context that the log renders to. It changes nothing in the agent's own state. It appends a reply once the
+agent has accepted it (at the next call, or at the end of the run), because other middleware or a human may change it
+until then.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         summarizer: asked first for summaries; as for `Timeline.open`.
         hooks: functions of the application around compactions.
         observer: watches renders and compactions, for traces and metrics.
-        conversation: the id of the conversation, or a function that returns it for the run's config; the id of the
-            thread unless given. Agents that share a thread, such as one that is another's tool, need one each.
+        conversation: the id of the conversation, or a function that returns it for the run's config; by default the id
+            of the thread. Agents that share a thread, such as an agent that is another one's tool, need an id each.
         recall: whether the model gets the tool that reads summarised and hidden blocks.
     """
 
@@ -111,7 +111,8 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         Raises:
             ContextRefused: the model refused the smaller context too.
             ContextOverflow, BudgetImpossible: as `Timeline.render`.
-            InvalidArgument: the run names no thread, or the store belongs to an event loop.
+            InvalidArgument: the run names no thread, or the agent is called without ``await`` and the store belongs to
+                an event loop.
             StoreError: the store cannot be read or written.
         """
         return self._conversations.carry_out(self._call(request, handler, []))

@@ -5,10 +5,10 @@
 
     agent = Agent(model, capabilities=[TimelineCapability(store)])
 
-Before each attempt at a model request, the new messages of the run's history are appended to the log of its
-conversation, and the model receives the context that the log renders to. The history itself stays whole: only the
-request on the wire changes. A response is appended when the run has accepted it: at the next request, or at the end of
-the run, however it ends.
+Before each attempt at a model request, the capability appends the new messages of the run's history to the log of its
+conversation, and sends the model the context that the log renders to. It changes only the request on the wire, not the
+history. It appends a response once the run has accepted it: at the next request, or at the end of the run, however it
+ends.
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ class TimelineCapability(AbstractCapability[AgentDepsT]):
         summarizer: asked first for summaries; as for `Timeline.open`.
         hooks: functions of the application around compactions.
         observer: watches renders and compactions, for traces and metrics.
-        conversation: the id of the conversation, or a function that returns it for the run's context; the run's
-            ``conversation_id`` unless given.
+        conversation: the id of the conversation, or a function that returns it for the run's context; by default the
+            run's ``conversation_id``.
         recall: whether the model gets the tool that reads summarised and hidden blocks.
     """
 
@@ -192,11 +192,11 @@ class TimelineCapability(AbstractCapability[AgentDepsT]):
     async def on_model_request_error(
         self, ctx: RunContext[AgentDepsT], *, request_context: ModelRequestContext, error: Exception
     ) -> ModelResponse:
-        """Ask for another attempt with a smaller context, where the model refused this one for its size.
+        """Ask for another attempt with a smaller context if the model refused this one for its size.
 
         Raises:
-            RetryModelRequest: it did.
-            ContextRefused: it was the second one, or none smaller could be made.
+            RetryModelRequest: the model refused the context; the framework makes the next attempt.
+            ContextRefused: this was the second refusal, or no smaller context could be made.
         """
         del request_context
         attempt = self._attempts.pop(_run(ctx), None)
@@ -211,7 +211,7 @@ class TimelineCapability(AbstractCapability[AgentDepsT]):
     async def after_tool_execute(
         self, ctx: RunContext[AgentDepsT], *, call: ToolCallPart, tool_def: ToolDefinition, args: Any, result: Any
     ) -> Any:
-        """Note what a tool returned: a run that ends before its next request has it in no history."""
+        """Note what a tool returned, since a run that ends before its next request has that in no history."""
         del tool_def, args
         content = result.return_value if isinstance(result, ToolReturn) else result
         part = ToolReturnPart(call.tool_name, content, call.tool_call_id)

@@ -1,4 +1,4 @@
-"""Pydantic AI: a store for its conversations, in the logs that the timelines are in.
+"""Pydantic AI: a store for its conversations, in the same logs as the timelines.
 
     from pydantic_ai import Agent
     from pydantic_ai.conversation import Conversation
@@ -11,8 +11,8 @@
     result = await agent.run("Make the tests pass.", conversation=conversation)
     await conversations.save(result)
 
-An entry is an event with the framework's message as it is, a record is an event too, and the newest one holds. They are
-in the log of their conversation beside its blocks, and no context shows them.
+An entry is an event with the framework's message as it is. A record is an event, too; the newest one holds. Both are in
+the log of their conversation, beside its blocks, and no context shows them.
 """
 
 from __future__ import annotations
@@ -61,20 +61,21 @@ class _Stored(NamedTuple):
 
 
 class TimelineConversationStore(ConversationStore):
-    """Keeps Pydantic AI's conversations in a store of timelines; the id of both is the same.
+    """Keeps Pydantic AI's conversations in a store of timelines, under the same ids.
 
-    With a `TimelineCapability` over the same store there is one log of each conversation: what the model saw, and the
-    history as the framework has it. A `fork` of the framework's is a fork of the log, so that its summaries and paths
-    stay valid; a `Timeline.fork` is a conversation that loads.
+    With a `TimelineCapability` over the same store, each conversation has one log, with what the model saw and with the
+    history as the framework has it. The framework's `fork` forks the log, so that summaries and paths stay valid; the
+    framework can load what `Timeline.fork` made.
 
-    A deleted conversation no longer loads or lists. Its events stay in the log, as all events do, until the store's
-    ``erase`` takes them. A `Timeline.redact` of a block takes its words out of the framework's own messages, too.
+    A deleted conversation is no longer loaded or listed. Its events stay in the log, as all events do, until the
+    store's ``erase`` removes them. `Timeline.redact` removes the words of a block from the framework's own messages,
+    too.
 
     Args:
-        store: open, from `timeline.open_store`; its conversations are loaded and saved in its event loop.
+        store: an open store from `timeline.open_store`; its conversations are loaded and saved in its event loop.
 
     Raises:
-        InvalidArgument: the store is not open, or one of `timeline.sync`, which cannot be awaited.
+        InvalidArgument: the store is not open, or it is one of `timeline.sync`, which cannot be awaited.
     """
 
     def __init__(self, store: EventStore) -> None:
@@ -115,8 +116,8 @@ class TimelineConversationStore(ConversationStore):
         """Store a record with its new entries, in one append.
 
         Raises:
-            ConversationConflict: the stored record has another revision than ``expected_revision``, or there is no
-                entry that the new record could end with.
+            ConversationConflict: the stored record has another revision than ``expected_revision``, or the entry that
+                the new record ends with does not exist.
             StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
         """
         id_ = record.conversation_id
@@ -135,7 +136,7 @@ class TimelineConversationStore(ConversationStore):
                 return
 
     async def delete_record(self, conversation_id: str, *, expected_revision: str) -> None:
-        """Delete a conversation's record; its entries stay in the log, as does what the timeline says.
+        """Delete a conversation's record; its entries and its blocks stay in the log.
 
         Raises:
             ConversationConflict: there is no record with that revision.
@@ -149,7 +150,7 @@ class TimelineConversationStore(ConversationStore):
                 return
 
     async def read_entry(self, entry_id: str) -> ConversationEntry:
-        """Return an entry. One whose conversation was not read before is looked for in the whole store.
+        """Return an entry; if its conversation was not read before, look for it in the whole store.
 
         Raises:
             KeyError: there is no such entry.
@@ -161,7 +162,7 @@ class TimelineConversationStore(ConversationStore):
         """Return the entries from the first one up to ``head_id``, or only the last of them, from one reading.
 
         Raises:
-            KeyError: an entry is not there.
+            KeyError: one of the entries does not exist.
             StoreError: the store cannot be read.
         """
         if head_id is None:

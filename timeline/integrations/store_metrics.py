@@ -1,4 +1,4 @@
-"""Metrics of a PostgreSQL store by OpenTelemetry's API; nothing here needs an SDK, or sets anything global.
+"""Metrics of a PostgreSQL store through OpenTelemetry's API; needs no SDK, and sets nothing global.
 
 from timeline.integrations.store_metrics import observed
 
@@ -63,12 +63,12 @@ class MeasuredStore(Protocol):
 async def observed(
     store: MeasuredStore, *, meter_provider: MeterProvider | None = None, interval: float = INTERVAL
 ) -> AsyncIterator[None]:
-    """Report the queue of a store's appends and the lag and age of its horizon, as long as the block runs.
+    """Report the queue of a store's appends, and the lag and age of its horizon, while the ``async with`` block runs.
 
     Args:
         store: the store; its address without the password is an attribute of each figure.
         meter_provider: gets the figures; None for the process's own.
-        interval: seconds between two looks at the horizon, each two statements on a connection that reads.
+        interval: seconds between two looks at the horizon; each runs two statements on a connection that only reads.
     """
     one = _Observed(store)
     one.register(metrics.get_meter("timeline", __version__, meter_provider))

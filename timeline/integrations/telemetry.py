@@ -1,13 +1,13 @@
-"""Traces and metrics of a timeline by OpenTelemetry's API; nothing here needs an SDK, or sets anything global.
+"""Traces and metrics of a timeline through OpenTelemetry's API; needs no SDK, and sets nothing global.
 
     from timeline.integrations.telemetry import Telemetry
 
     timeline = await Timeline.open(store, "conversation-1", observer=Telemetry())
 
 Without an SDK in the process no span is recorded. Names that begin with ``gen_ai.`` follow OpenTelemetry's conventions
-for generative AI, which are still in development; all other names begin with ``timeline.``. Content is recorded only
-on request: messages as JSON, in the form of these conventions. The host makes its own spans of model calls, agents and
-tools.
+for generative AI, which are still in development; all other names begin with ``timeline.``. Content is recorded only on
+request: messages as JSON, in the form of these conventions. Spans of model calls, agents and tools are left to the
+host.
 """
 
 from __future__ import annotations
@@ -133,16 +133,16 @@ _CURRENT: Final[ContextVar[str]] = ContextVar("_CURRENT", default="")
 class Telemetry(Observer):
     """Traces and measures timelines; give it to `Timeline.open` as ``observer``. One serves any number of timelines.
 
-    Spans: ``render_timeline`` around a recorded render; in it, or by itself, ``compact_timeline`` around each
-    compaction; in that ``chat {model}`` around each request to the application's summarizer.
+    Spans: ``render_timeline`` around a recorded render; ``compact_timeline`` around each compaction, inside a render or
+    by itself; inside that, ``chat {model}`` around each request to the application's summarizer.
 
-    Metrics: ``gen_ai.client.token.usage`` and ``gen_ai.client.operation.duration`` of those requests,
-    ``timeline.compaction.count``, ``timeline.compaction.duration`` and ``timeline.pruned.tokens``. No conversation is
-    named in a metric.
+    Metrics: ``gen_ai.client.token.usage`` and ``gen_ai.client.operation.duration`` of these requests,
+    ``timeline.compaction.count``, ``timeline.compaction.duration`` and ``timeline.pruned.tokens``. No metric names a
+    conversation.
 
     Args:
-        tracer_provider: makes the spans; the global one unless given.
-        meter_provider: makes the instruments; the global one unless given.
+        tracer_provider: makes the spans; by default the global one.
+        meter_provider: makes the instruments; by default the global one.
         include_content: record in spans the content of prompts, messages and summaries, and the messages of errors.
     """
 
@@ -372,7 +372,7 @@ def conversation_attributes(context: RenderedContext) -> dict[str, str | bool]:
 
 
 def usage_attributes(usage: Usage) -> dict[str, int]:
-    """Return a usage by the names of the conventions, which count cached and written tokens as input, too."""
+    """Return a usage under the names of the conventions, which count cached and written tokens as input, too."""
     written = usage.cache_write_5m_tokens + usage.cache_write_1h_tokens
     figures = {
         "gen_ai.usage.input_tokens": usage.input_tokens + usage.cache_read_tokens + written,

@@ -50,7 +50,7 @@ class CacheRequest(NamedTuple):
         markers: positions of the segments with a cache marker, rising.
         long: how many markers, from the first one on, ask for the long time: providers require this order.
         changes: the decisions since the request before it.
-        known: of a conversation's first request, the tokens in front that another conversation had left in the cache.
+        known: for a conversation's first request, the tokens at its front that another conversation left in the cache.
     """
 
     start: float

@@ -32,11 +32,11 @@ class Standing(Frozen):
         policy: its name.
         max_tokens: the limit.
         cost_in: the unit of the costs; the same throughout a comparison.
-        relative: its cost as a share of the first policy's at the same limit, over the calls that neither refused; None
-            if that policy costs nothing.
-        relative_with_reads: the same of the cost with what fetching the facts costs that were out of sight.
+        relative: its cost as a share of the first policy's cost at the same limit, over the calls that neither refused;
+            None if the first policy costs nothing.
+        relative_with_reads: the same, with the cost of fetching the facts that were out of sight.
         failed_recordings: those that could be replayed under another policy, but not under this one.
-        same_as: an earlier policy that sent the same at every call, of which this is another name; empty for none.
+        same_as: an earlier policy that sent the same at every call, so that this is another name of it; empty for none.
         lifetime: how the provider keeps what is sent, see `RunResult`; empty for all recordings together.
         of_published: its cost as a share of the cheapest published design that keeps to the limit, among the policies
             of the comparison; None without one, or if it refuses calls itself.
@@ -61,12 +61,12 @@ class Standing(Frozen):
 
     @property
     def adjusted(self) -> float:
-        """Its cost with what fetching the facts costs that were out of sight, in the unit ``cost_in``."""
+        """Its cost with that of fetching the facts that were out of sight, in the unit ``cost_in``."""
         return self.totals.adjusted_money if self.cost_in == "money" else self.totals.adjusted_units
 
     @property
     def keeps_to_the_limit(self) -> bool:
-        """Whether every call was sent whole and within the limit: only then its cost compares with others."""
+        """Whether every call was sent whole and within the limit; only then can its cost be compared with others."""
         totals = self.totals
         broken = totals.over_limit or totals.refusals or totals.orphans or self.failed_recordings
         return bool(totals.calls) and not broken

@@ -31,8 +31,8 @@ class CacheRule(Frozen):
 
     Attributes:
         name: the name that prices refer to.
-        match: ``markers``: the prefix in front of a marker is kept, and found again from a marker; ``prefix``: the
-            provider finds the longest common prefix by itself.
+        match: ``markers``: the provider keeps the prefix before each marker, and finds it again from a marker.
+            ``prefix``: the provider finds the longest common prefix by itself.
         markers: the most markers of one request.
         lookback: how many blocks before a marker are searched for a kept prefix; None for any number.
         minimum: tokens of the shortest prefix that is kept.

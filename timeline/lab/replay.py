@@ -82,7 +82,7 @@ class SentCall:
 
     @property
     def context(self) -> RenderedContext | None:
-        """The context with its fingerprint, which a replay leaves out; made anew by each access."""
+        """The context with its fingerprint, which a replay leaves out; each access makes it anew."""
         if self.shown is None:
             return None
         context = self.shown.context()
@@ -112,10 +112,10 @@ async def replay(
         name: the policy's name.
         file: the file of the recording.
         summarizer: writes the summaries; the extractive one unless given.
-        watch: called with what is sent for each call, for checks: its context is made when they ask for it.
+        watch: called with what is sent for each call, for checks; its context is made when they ask for it.
         needs: what the recorded answers need, to be found in each context; None finds nothing.
-        reserve: tokens of the limit that stay free for the answer, whatever the policy keeps free by itself; None
-            leaves it to the policy.
+        reserve: tokens of the limit that stay free for the answer, instead of what the policy keeps free; None leaves
+            it to the policy.
         lead: brings the run near its first decision, see `timeline.lab.beginnings`; then ``watch`` sees no context
             before that.
         alike: what other replays of the recording made alike, to be taken over and added to.

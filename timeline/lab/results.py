@@ -37,18 +37,19 @@ class FactCounts(Frozen):
         reachable_near, reachable_middle, reachable_far: how many are in sight or one read away.
         found_near, found_middle, found_far: how many are in sight, one read away, or two away: a search for what a
             model could ask has it among its first hits (`timeline.lab.facts.searching`).
-        scored_near, scored_middle, scored_far: how many are in sight or one read away, where a fact of which only a
-            stale value is shown counts as -1: an agent goes on with it, and does not look.
-        stale: facts out of sight of which an earlier state is shown, that a later one made wrong.
-        summary_facts: facts of the ranges of summaries that the calls behind them used.
+        scored_near, scored_middle, scored_far: how many are in sight or one read away; a fact of which only a stale
+            value is shown counts as -1, since an agent would use that value and not look further.
+        stale: facts out of sight of which the context shows only an earlier state that is wrong by now.
+        summary_facts: facts of summarised ranges that the calls after the summaries used.
         summary_held, summary_said: how many of these the summaries hold: with the record behind them, and by what the
             summarizer wrote alone.
-        summary_tokens, summary_said_tokens: tokens of the same.
-        summary_invented: paths, names, ids and numbers that a summarizer wrote and that nothing in the range holds as a
+        summary_tokens, summary_said_tokens: tokens of the summaries with their records, and of what the summarizer
+            wrote alone.
+        summary_invented: paths, names, ids and numbers that a summarizer wrote and that are nowhere in the range as a
             whole.
         facts_by: facts, seen and reachable ones by distance, class and origin, such as ``far/name/file``.
         reads: blocks to read, or to find again, for the facts that are out of sight.
-        fetch_units, fetch_money: cost of these.
+        fetch_units, fetch_money: cost of these reads.
     """
 
     facts_near: int = 0
@@ -102,7 +103,7 @@ class ReplayedCallRow(FactCounts):
         splits: how many of these cut inside a turn.
         covered_tokens: tokens that these covered.
         summary_read, summary_written: tokens that their summarizer read, and wrote.
-        summary_cached: tokens that it read from the cache, where it was asked behind the last context.
+        summary_cached: tokens that the summarizer read from the cache, if it was asked after the last context.
         summary_units, summary_money: cost of these.
         needs, hidden_needs: files that the answer's calls name and that were seen before, and how many of them were not
             in sight (`timeline.lab.visibility`).
@@ -170,7 +171,7 @@ class Totals(FactCounts):
         visible: sum over the calls of the tokens shown in full; `mean_visible` is the mean.
         visible_at_end: sum over the runs of the tokens that the last call showed in full.
         needs, hidden_needs: see `ReplayedCallRow`.
-        largest: tokens of the largest input: what it leaves of the limit is the room for the answer.
+        largest: tokens of the largest input; the rest of the limit is the room for the answer.
         over_limit, orphans: both 0 in a sound run, except for the calls above the limit of a policy that never
             compacts.
         priced: False if a model is in no price table: then ``money`` means nothing.
@@ -248,7 +249,7 @@ class Totals(FactCounts):
 
     @property
     def adjusted_units(self) -> float:
-        """Cost with what it takes to get at the facts that were out of sight, in base tokens."""
+        """Cost with that of fetching the facts that were out of sight, in base tokens."""
         return self.units + self.fetch_units
 
     @property

@@ -108,13 +108,12 @@ async def simulate(
         policy: the policy to try.
         system: the system prompt of every call; recordings have none.
         tools: the tool schemas of every call.
-        pauses: how many times as long as recorded it is from each event to the next: 0 leaves no pauses, so that no
-            provider's cache goes cold.
+        pauses: factor for the recorded time between events; 0 leaves no pauses, so that no provider's cache goes cold.
         summarizer: asked for summaries; the extractive one unless given.
         on_progress: called with the number of events fed.
 
     Raises:
-        InvalidArgument: with such pauses a time would be behind the year 9999.
+        InvalidArgument: with these pauses a time would be after the year 9999.
         StoreError: the store cannot be read or written.
     """
     id_ = await free_id(store, f"{recording.id}.{policy.name}-{policy.max_tokens}")
@@ -145,9 +144,9 @@ async def simulate_from(
 ) -> Simulation:
     """Run a stored conversation again from one of its model calls on, under another policy, in a fork of its own.
 
-    The fork begins with everything that the call answered, its compactions before that included; from there on the
-    given policy decides. What was said then follows as it was. System prompt and tools are those of each recorded
-    context unless given.
+    The fork begins with everything that the call answered, earlier compactions included. From there on the given policy
+    decides, and what was said follows as recorded. System prompt and tools are by default those of each recorded
+    context.
 
     Args:
         store: holds the conversation, and gets the fork; give a copy in memory (`copied`) to write nothing.
@@ -228,7 +227,7 @@ def paced(events: Sequence[RecordedEvent], pauses: float, *, since: datetime) ->
     """Return events with ``pauses`` times the recorded time between them, from the time ``since`` on.
 
     Raises:
-        InvalidArgument: a time would be behind the year 9999.
+        InvalidArgument: a time would be after the year 9999.
     """
     if pauses == 1:
         return list(events)

@@ -1,4 +1,4 @@
-"""Claude Agent SDK: its sessions in the logs that the timelines are in, and large results kept out of its context.
+"""Claude Agent SDK: its sessions in the same logs as the timelines, and large results kept out of its context.
 
     from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, query
     from timeline.integrations.claude_agent_sdk import TimelineSessionStore, spill_hook
@@ -10,8 +10,8 @@
     async for message in query(prompt="Make the tests pass.", options=options):
         ...
 
-Every line of a session is kept as it is, and beside it the blocks that it says. Importing this package imports nothing
-of the SDK, and reading or writing sessions needs nothing of it; `list_session_summaries` calls the SDK's own fold.
+Every line of a session is kept as it is, beside the blocks made from it. Importing this package imports nothing of the
+SDK, and reading or writing sessions needs nothing of it; only `list_session_summaries` calls the SDK's own fold.
 """
 
 from __future__ import annotations

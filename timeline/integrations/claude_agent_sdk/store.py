@@ -1,4 +1,4 @@
-"""`TimelineSessionStore`: the Claude Agent SDK's protocol for stores of sessions, on a store of timelines."""
+"""`TimelineSessionStore`: the Claude Agent SDK's protocol for stores of sessions, over a store of timelines."""
 
 from __future__ import annotations
 
@@ -46,27 +46,27 @@ class TimelineSessionStore:
     """Keeps the sessions of the Claude Agent SDK in a store of timelines.
 
     Implements the SDK's `SessionStore`, with all of its optional methods. A session's conversation has the session's
-    id, so that ``Timeline.open(store, result.session_id)`` opens it; where another project has a session of the same
-    id, or one of the id was deleted, it is ``<id>~2``. That of a subagent is ``<id>.agent-<n>``, with a link to its
-    session.
+    id, so that ``Timeline.open(store, result.session_id)`` opens it. If another project has a session of the same id,
+    or a session of that id was deleted, the conversation's id is ``<id>~2``. A subagent's conversation has the id
+    ``<id>.agent-<n>``, and a link to its session.
 
-    Every line is kept as it is and is deep-equal when it is loaded; a line that comes again under its uuid is kept
-    once. Beside the lines are the blocks, model calls and compactions that they say, as `timeline import` reads them.
+    Every line is kept, and loads deep-equal to what was appended; a line that comes again under its uuid is kept once.
+    Beside the lines are the blocks, model calls and compactions that `timeline import` would read from them.
 
-    A deleted session no longer loads or lists. Its events stay in the log, as all events do: delete the database, or
-    keep no secrets in it.
+    A deleted session is no longer loaded or listed. Its events stay in the log, as all events do, until the store's
+    ``erase`` removes them.
 
     Args:
-        store: open, from `timeline.open_store`; it is used in its event loop.
-        resume: what `load` returns of a session. ``verbatim``: all lines. ``compacted``: if the policy shows less than
-            all of it, a boundary and what the policy shows, in the client's own format, so that a resumed session
-            begins with that context. Subagents' transcripts are always loaded as they are. An application that only
-            reads sessions (the SDK's `get_session_messages_from_store`) is best given a store without it.
+        store: an open store from `timeline.open_store`; it is used in its event loop.
+        resume: what `load` returns. ``verbatim``: all lines. ``compacted``: if the policy shows less than the whole
+            session, a boundary and what the policy shows, in the client's own format, so that a resumed session begins
+            with that context. Subagents' transcripts are always loaded as they are. Use ``verbatim`` in an application
+            that only reads sessions (the SDK's `get_session_messages_from_store`).
         policy: decides what a compacted session holds; by default the conversation's own, which is
             `policies.balanced()` unless another one was chosen by `Timeline.use_policy`.
 
     Raises:
-        InvalidArgument: an argument is something else.
+        InvalidArgument: an argument is not what it should be.
     """
 
     def __init__(self, store: EventStore, *, resume: Resume = "verbatim", policy: Policy | None = None) -> None:
@@ -81,10 +81,10 @@ class TimelineSessionStore:
         """What `load` returned of a session instead of its lines, until the client goes on from it."""
 
     async def append(self, key: Mapping[str, Any], entries: Sequence[Any]) -> None:
-        """Keep a batch of lines, and the blocks that they say.
+        """Store a batch of lines, and the blocks made from them.
 
         Raises:
-            StoreError: the store refused. The batch may be repeated: nothing is kept twice.
+            StoreError: the store refused. Repeat the batch: nothing is stored twice.
         """
         if not entries:
             return
@@ -106,7 +106,7 @@ class TimelineSessionStore:
         """Return the lines of a transcript, or its compacted form; None if there is none.
 
         Raises:
-            StoreError: the store cannot be read, or for a compacted form written.
+            StoreError: the store cannot be read, or, for a compacted form, cannot be written.
         """
         place = _key(key)
         while True:
@@ -128,7 +128,7 @@ class TimelineSessionStore:
                 return list(handed)
 
     async def list_sessions(self, project_key: str) -> list[Any]:
-        """Return the id of each session of a project, and when a line of it was last written here, the newest first."""
+        """Return the id of each session of a project, and when its newest line was written here, newest first."""
         found = await self._live(project_key)
         times = await self._times(found)
         return [{"session_id": found[id_][0].session, "mtime": mtime} for id_, mtime in times.items()]
@@ -136,7 +136,7 @@ class TimelineSessionStore:
     async def list_session_summaries(self, project_key: str) -> list[Any]:
         """Return the SDK's summary of each session of a project.
 
-        The SDK's `fold_session_summary` makes it of the lines that came since the last time, and its state is kept.
+        The SDK's `fold_session_summary` makes it from the lines that came since the last time; its state is kept.
 
         Raises:
             MissingExtra: the SDK is not installed.
@@ -147,7 +147,7 @@ class TimelineSessionStore:
         return [await self._summary(id_, *found[id_], mtime) for id_, mtime in times.items()]
 
     async def delete(self, key: Mapping[str, Any]) -> None:
-        """Take a session with its subagents, or one subagent, out of what loads and lists; the log keeps it.
+        """Hide a session with its subagents, or one subagent, from `load` and the lists; the log keeps it.
 
         Raises:
             StoreError: the store refused; a session whose subagents are gone may still be there.

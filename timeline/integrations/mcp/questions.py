@@ -78,7 +78,7 @@ class Questions:
         self._given = GivenHits()
 
     async def conversations(self, asked: ConversationsArguments) -> ConversationsAnswer:
-        """List conversations, the one that was last active first; those active since the first page come last.
+        """List conversations, the last active one first; those that were active since the first page come last.
 
         Raises:
             InvalidArgument: the cursor is none.
@@ -130,7 +130,8 @@ class Questions:
 
         Raises:
             InvalidFilter: there is no word in the text.
-            InvalidArgument: the cursor is none, or is of another server's page and the block that it names is gone.
+            InvalidArgument: the cursor is not one, or it comes from another server's page and names a block that is
+                gone.
             ConversationNotFound: there is no such conversation.
             StoreError: the store cannot be read, or has no full-text search.
         """

@@ -163,13 +163,13 @@ def build_server(
     """Return an MCP server over a store, for any transport.
 
     Args:
-        store: the store, which is only read; open it with ``readonly=True``, so that a search writes no index either.
+        store: the store, which is only read. Open it with ``readonly=True``, so that a search writes no index either.
         max_tokens: most tokens of an answer.
-        deadline: seconds that an answer may take. Then the server gives it up and answers with an error.
-        scope: the conversations that clients may see; all unless given. No answer and no error names another one.
+        deadline: seconds that an answer may take; after them the server gives up and answers with an error.
+        scope: the conversations that clients may see; by default all. No answer and no error names another one.
 
     Raises:
-        InvalidArgument: the store is not open, or one of `timeline.sync`.
+        InvalidArgument: the store is not open, or it is one of `timeline.sync`.
     """
     checks.awaited_store(store)
     questions = Questions(store if scope is None else scoped(store, scope), max(max_tokens, LEAST_MAX_TOKENS))
@@ -286,21 +286,21 @@ async def serve_http(
 ) -> None:
     """Serve any number of clients of this machine at the path ``/mcp``, until the process is stopped.
 
-    Requests that a browser was tricked into sending are refused by their Host and Origin headers. A request that is
-    longer than `MOST_BYTES`, or comes slower than within the deadline, is refused. There are no sessions, so that POST
-    is the only method.
+    The server refuses requests that a browser was tricked into sending, which it knows by their Host and Origin
+    headers, and requests that are longer than `MOST_BYTES` or do not arrive within the deadline. There are no sessions,
+    so POST is the only method.
 
     Args:
         store: what is asked, see `build_server`.
-        listening: a socket that listens on a loopback address, as ``socket.create_server(("127.0.0.1", 8765))``.
+        listening: a socket that listens on a loopback address, such as ``socket.create_server(("127.0.0.1", 8765))``.
         max_tokens: most tokens of an answer.
         deadline: seconds that an answer may take.
         scope: the conversations that clients may see, see `build_server`.
-        token: what each request has to bring as ``Authorization: Bearer``; without one, all users of this machine are
-            answered.
+        token: the token that each request has to send as ``Authorization: Bearer``. Without one, the server answers all
+            users of this machine.
 
     Raises:
-        InvalidArgument: the token is too short, or no header takes it.
+        InvalidArgument: the token is too short, or contains what no header may contain.
     """
     server = build_server(store, max_tokens=max_tokens, deadline=deadline, scope=scope)
     app: Starlette = server.streamable_http_app(stateless_http=True, json_response=True)

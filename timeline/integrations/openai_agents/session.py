@@ -1,12 +1,12 @@
 """`TimelineSession`: the SDK's session over a timeline, and the hook that renders before every call of a model.
 
-The SDK asks a session for its items at the start of a run, and adds what came after each step; but one run makes many
-calls, and its tool loop is where a context grows. So the context is rendered in ``call_model_input_filter``, the last
-hook before a call. It is never given back to the SDK as history, or it would be stored as if a user had said it.
+The SDK asks a session for its items at the start of a run, and adds what came after each step. But one run makes many
+calls, and the context grows in its tool loop. So the context is rendered in ``call_model_input_filter``, the last hook
+before a call. It is never given back to the SDK as history, since the SDK would store it as if a user had said it.
 
-The log takes what the SDK adds, and nothing else: that is what the agent lived through. A reply is in it once the SDK
-accepted it; one that it rejected is appended as omitted. What the SDK's list says beyond the log (a handoff's or
-another filter's words, a tool's output that waits for a guardrail) is sent with this one call, and kept nowhere.
+The log takes what the SDK adds, and nothing else. A reply is in it once the SDK has accepted it; a rejected one is
+appended as omitted. What the SDK's list has beyond the log (a handoff's or another filter's words, a tool's output that
+waits for a guardrail) is sent with this one call, and kept nowhere.
 """
 
 from __future__ import annotations
@@ -75,15 +75,15 @@ if TYPE_CHECKING:
 class TimelineSession:
     """A session of the OpenAI Agents SDK, whose items are a timeline's log. Open it with `TimelineSession.open`.
 
-    Several sessions, in several processes too, may be open on one id. What is taken back, or cleared, is abandoned: it
-    stays readable in the same conversation. Sessions that an earlier release cleared go on in a conversation of their
-    own, ``<id>~2`` and so on.
+    Several sessions may be open on one id, in several processes, too. Items that are popped or cleared are abandoned:
+    they stay readable in the same conversation. Sessions that an earlier release cleared go on in a conversation of
+    their own, ``<id>~2`` and so on.
 
     Attributes:
-        session_id: of the session; also the id of its first conversation.
-        session_settings: the SDK's; its limit holds where a call gives none.
+        session_id: the session's id, which is also the id of its first conversation.
+        session_settings: the SDK's settings; their limit holds for calls that give none.
         timeline: the conversation that the session is in now.
-        context: of the newest call of a model; None before the first.
+        context: the context of the newest model call; None before the first.
     """
 
     def __init__(
@@ -111,14 +111,14 @@ class TimelineSession:
         """Open a session, or begin it.
 
         Args:
-            store: where it lives; the caller closes it.
+            store: holds the session; the caller closes it.
             session_id: its id.
-            session_settings: the SDK's.
+            session_settings: the SDK's settings.
             options: as for `Timeline.open`: ``policy``, ``summarizer``, ``hooks``, ``clock``, ``counter``, ``title``.
 
         Raises:
             StoreError: the store cannot be read or written.
-            InvalidArgument: one of the options is something else than it should be.
+            InvalidArgument: one of the options is not what it should be.
         """
         checks.awaited_store(store)
         settings = _settings(session_settings or SessionSettings())
@@ -146,15 +146,15 @@ class TimelineSession:
     ) -> list[TResponseInputItem]:
         """Return the items of the session, oldest first, each as it was added.
 
-        With a limit exactly the newest ones, as the SDK's own sessions give them: it compares them with what it added,
-        and a run leaves out by itself what lacks its other half.
+        With a limit it returns exactly the newest items, as the SDK's own sessions do: the SDK compares them with what
+        it added, and a run by itself leaves out a call or output without its other half.
 
-        Without a limit the whole log is read: covered items are asked for as well, so that neither the window nor an
-        index can answer. A run is given those that its contexts may show, from the newest compaction on: the filter
-        sends what the log shows, the summary included. So a run costs what its window costs.
+        Without a limit it reads the whole log, since covered items are asked for, too. A run only gets the items that
+        its contexts may show, from the newest compaction on, because the filter sends what the log shows, the summary
+        included. So a run costs what its window costs.
 
         Args:
-            limit: most items; that of the settings unless given, or all.
+            limit: the most items; by default the limit of the settings, or all.
             wrapper: the run that asks; the SDK passes it.
 
         Raises:
@@ -174,15 +174,15 @@ class TimelineSession:
     async def add_items(
         self, items: list[TResponseInputItem], *, wrapper: RunContextWrapper[Any] | None = None
     ) -> None:
-        """Append items: what the SDK adds, it has accepted.
+        """Append items; the SDK has accepted what it adds.
 
-        Items that were taken back and come again as they were are shown again instead of being stored twice. The output
-        of a call that has one leaves what came of the first: an earlier `RunState` was resumed again.
+        Items that were popped and come again unchanged are shown again, not stored twice. A second output of the same
+        call means that an earlier `RunState` was resumed again: what followed the first output is abandoned.
 
-        A run that is cancelled meanwhile waits for that: its tools ran, and nobody else has their outputs.
+        A run that is cancelled meanwhile waits for the append: its tools ran, and nobody else has their outputs.
 
         Raises:
-            InvalidArgument: an item is nothing that JSON can hold; nothing was written.
+            InvalidArgument: JSON cannot hold an item; nothing was written.
             StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
         """
         call = self._call
@@ -204,9 +204,9 @@ class TimelineSession:
                 await self._follower.append(new)
 
     async def pop_item(self, *, wrapper: RunContextWrapper[Any] | None = None) -> TResponseInputItem | None:
-        """Take the newest item back and return it; None where there is none.
+        """Take the newest item back and return it; None if there is none.
 
-        It is abandoned: the log keeps it, out of sight of the model, of summaries and of later calls of `get_items`.
+        The item is abandoned: the log keeps it, but the model, summaries and later calls of `get_items` do not see it.
         A compaction that covers it is undone. `Timeline.reveal` brings it back, with what was popped before and after.
 
         Raises:
@@ -220,10 +220,11 @@ class TimelineSession:
             return None if found is None else found.item  # type: ignore[return-value]  # theirs are TypedDicts
 
     async def clear_session(self, *, wrapper: RunContextWrapper[Any] | None = None) -> None:
-        """Begin anew: the session has no items afterwards; what it had is abandoned, as if it was popped.
+        """Begin anew: the session has no items afterwards; those that it had are abandoned, as if they were popped.
 
-        Of items that are put back, those that it begins with are shown again. Where the beginning of the log was
-        scavenged, summaries cannot be taken back: then the session goes on in a conversation of its own.
+        If items are added again, those that are the same as the first ones of the session are shown again. If the
+        beginning of the log was scavenged, summaries cannot be taken back; then the session goes on in a conversation
+        of its own.
 
         Raises:
             StoreError: the store refused.
@@ -248,11 +249,11 @@ class TimelineSession:
     def run_config(self, base: RunConfig | None = None) -> RunConfig:
         """Return a run's configuration with this session's `call_model_input_filter`.
 
-        A call that the model refuses for its size is made once more, with a smaller context. Where a
-        ``session_input_callback`` gives back an earlier history, the session goes on from there.
+        A call that the model refuses for its size is made once more, with a smaller context. If a
+        ``session_input_callback`` returns an earlier history, the session goes on from there.
 
         Args:
-            base: what else is configured; its settings for retries hold for all other errors.
+            base: the rest of the configuration; its settings for retries hold for all other errors.
 
         Raises:
             InvalidArgument: ``base`` has such a filter already.
@@ -298,11 +299,11 @@ class TimelineSession:
         return combined
 
     async def call_model_input_filter(self, data: CallModelData[Any]) -> ModelInputData:
-        """Return the rendered context in the place of the SDK's list.
+        """Return the rendered context instead of the SDK's list.
 
-        The render compacts first if that is due. The SDK keeps its own list; only this one call is changed. What the
-        list says beyond the log is sent with this call. A list that has nothing of the log is another agent's, such as
-        one that runs inside a tool: it is sent as it is.
+        The render compacts first if that is due. The SDK keeps its own list; only this one call changes. What the list
+        has beyond the log is sent with this call. A list that has nothing of the log belongs to another agent, such as
+        one that runs inside a tool, and is sent as it is.
 
         Raises:
             ContextOverflow, BudgetImpossible: as `Timeline.render`.
@@ -396,14 +397,14 @@ class TimelineSession:
     ) -> None:
         """Record a call with its usage; its reply is appended when the SDK has accepted it.
 
-        Without this call the reply still comes with the SDK's next step, but without usage: then the state of the
-        provider's cache is unknown, and two responses in a row may be taken for one; and what a guardrail rejected is
-        nowhere. Its duration is the time since `call_model_input_filter` returned.
+        Without this the reply still comes with the SDK's next step, but without usage: the state of the provider's
+        cache is unknown, two responses in a row may be taken for one, and a reply that a guardrail rejected is lost.
+        The recorded duration is the time since `call_model_input_filter` returned.
 
         Args:
             response: the response that the SDK passes to the hook ``on_llm_end``.
-            model: its name; that of the call's model unless given.
-            wrapper: the context that the SDK passes to the hook: the run that the response is of.
+            model: the model's name; by default that of the call's model.
+            wrapper: the context that the SDK passes to the hook, which says which run the response belongs to.
 
         Raises:
             StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
@@ -446,14 +447,14 @@ class TimelineSession:
             self._replies.add(Reply(wrapper, no_task if call is None else call.task_of, response_id, left))
 
     async def record_failure(self, error: BaseException) -> None:
-        """Record what a run left that raised an error: a call that failed, or a reply that a guardrail rejected.
+        """Record what is left of a run that raised an error: a failed call, or a reply that a guardrail rejected.
 
-        The SDK has no hook for either. Without this call a failed one is recorded when the next one begins, if the run
-        has the session's hooks, and its error is not known; a rejected reply is appended when the next run begins.
-        Where nothing is left, nothing is recorded.
+        The SDK has no hook for either. Without this a failed call is recorded only when the next call begins, without
+        its error, and only if the run has the session's hooks; a rejected reply is appended when the next run begins.
+        If nothing is left, nothing is recorded.
 
         Args:
-            error: what was raised.
+            error: the error that was raised.
 
         Raises:
             StoreError: the store refused; nothing was written, unless it is `AppendUncertain`.
@@ -493,7 +494,7 @@ class TimelineSession:
         await append_disowned(self.timeline._conversation, items, REJECTED, None)  # noqa: SLF001 - of this library
 
     def recall_tool(self) -> FunctionTool:
-        """Return a tool for the agent, with which its model reads any path that its context prints."""
+        """Return a tool for the agent, with which its model reads back any path or address that its context prints."""
         tool = self.timeline.recall_tool("openai_responses")
 
         async def invoke(context: Any, arguments: str) -> str:
