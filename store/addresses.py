@@ -64,7 +64,7 @@ def check_address(location: str) -> None:
     if location == ":memory:":
         raise StoreError(":memory:: write memory:// for a store in memory, or ./:memory: for a file of that name.")
     if is_mistyped(location):
-        raise StoreError(f"{without_password(location)}: this is no PostgreSQL URL that can be used. {WRITE_IT}")
+        raise StoreError(f"{without_password(location)}: this is not a PostgreSQL URL that can be used. {WRITE_IT}")
     if short := _SHORT.match(location):
         cure = "memory:// for a store in memory" if short[1] == "memory" else "sqlite:///agent.db, or the path alone"
         raise StoreError(f"{location}: write {cure}; ./{location} is a file of that name.")

@@ -59,7 +59,7 @@ NO_VALUES: Final[Mapping[str, str]] = MappingProxyType({})
 _new: Final = tuple.__new__
 """Makes a `EventDraft`, or a `Batch`, in a third of the time that its constructor takes."""
 _ANEW: Final = "`timeline repair` makes it anew."
-_UPGRADE: Final = "Upgrade timeline-engine to read it; other events still read."
+_UPGRADE: Final = "Upgrade timeline-engine to read it; other events can still be read."
 _LARGEST: Final = 2**63 - 1
 _WHOLE_SECONDS: Final = len("2026-01-01T00:00:00Z")
 _LONGEST_TYPE: Final = 500
@@ -380,7 +380,7 @@ def decode(conversation: str, row: Row, where: str) -> Event:
     event = f"{where}: event {version} of conversation {conversation!r} (position {position})"
     place = f"{event} is damaged"
     if checksum(conversation, version, event_id, type_, schema_version, at, payload) != stored:
-        raise StoreCorrupt(f"{place}: it does not match its checksum. {RESTORE}; other events still read.")
+        raise StoreCorrupt(f"{place}: it does not match its checksum. {RESTORE}; other events can still be read.")
     try:
         decoded = decode_payload(type_, schema_version, payload)
         _check_columns(decoded, columns)
@@ -389,7 +389,7 @@ def decode(conversation: str, row: Row, where: str) -> Event:
     except StoreTooNew as error:
         raise StoreTooNew(f"{event} is of a later version of timeline-engine: {error}. {_UPGRADE}") from None
     except (StoreCorrupt, ValueError, TypeError) as error:
-        raise StoreCorrupt(f"{place}: {_first_line(error)}. {RESTORE}; other events still read.") from None
+        raise StoreCorrupt(f"{place}: {_first_line(error)}. {RESTORE}; other events can still be read.") from None
 
 
 def decode_written(conversation: str, row: Row, where: str) -> WrittenEvent:

@@ -271,7 +271,7 @@ def check_type(field: str, text: str | None) -> None:
         InvalidFilter: it is of another type.
     """
     if text is not None and not isinstance(text, str):
-        raise InvalidFilter(field, f"is a text, not of type {type(text).__name__}")
+        raise InvalidFilter(field, f"must be a text, not of type {type(text).__name__}")
 
 
 def check_text(field: str, text: str | None) -> None:
@@ -294,7 +294,7 @@ def moment(field: str, at: datetime | None) -> str | None:
     if at is None:
         return None
     if not isinstance(at, datetime):
-        raise InvalidFilter(field, f"is a moment, for example datetime.now(UTC), not of type {type(at).__name__}")
+        raise InvalidFilter(field, f"must be a moment, for example datetime.now(UTC), not of type {type(at).__name__}")
     try:
         return instant_text(utc(at))
     except ValueError as error:
@@ -307,7 +307,7 @@ def _rounds(compaction_number: int | range | None) -> range | None:
     if compaction_number is not None and (compaction_number.step != 1 or not compaction_number):
         raise InvalidFilter(
             "compaction_number",
-            f"{compaction_number} is no range of numbers; range(2, 5) is the compactions 2, 3 and 4",
+            f"{compaction_number} is not a range of numbers; range(2, 5) means the compactions 2, 3 and 4",
         )
     return compaction_number
 

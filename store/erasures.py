@@ -34,7 +34,7 @@ def check_erasure(conversation: str, forks: str, reason: str) -> None:
     except UnicodeEncodeError:
         raise InvalidArgument("reason", "holds a lone surrogate, which UTF-8 cannot write") from None
     if forks not in get_args(ForksOnErase):
-        raise InvalidArgument("forks", f"is 'refuse', 'erase' or 'copy', not {forks!r}")
+        raise InvalidArgument("forks", f"must be 'refuse', 'erase' or 'copy', not {forks!r}")
 
 
 def erasure_report(done: Erasing, *, physical: bool, why_not: str = "", log: str = "") -> ErasureReport:

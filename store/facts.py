@@ -283,7 +283,9 @@ def _kinds(kind: FactKind | Collection[FactKind] | None) -> frozenset[int]:
     if kind is None:
         return frozenset(NUMBERS.values())
     if not isinstance(kind, Iterable):
-        raise InvalidFilter("kind", f"is a kind, or several: {', '.join(KINDS)}; not of type {type(kind).__name__}")
+        raise InvalidFilter(
+            "kind", f"must be a kind, or several: {', '.join(KINDS)}; not of type {type(kind).__name__}"
+        )
     asked = {kind} if isinstance(kind, str) else set(kind)
     unknown = sorted(map(str, asked - NUMBERS.keys()))
     if unknown:

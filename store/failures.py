@@ -281,7 +281,7 @@ def checked_types(types: Collection[str] | None) -> Collection[str] | None:
         InvalidArgument: it is a text.
     """
     if isinstance(types, str):
-        raise InvalidArgument("types", f"is a list, not {types!r}; put a single one into brackets")
+        raise InvalidArgument("types", f"must be a list, not {types!r}; put a single one into brackets")
     return types
 
 
@@ -289,8 +289,8 @@ def checked_page(page: int) -> int:
     """Validate the size of a page and return it, or the largest that a database can count to.
 
     Raises:
-        InvalidArgument: it is no whole number from 1 on.
+        InvalidArgument: it is not a whole number from 1 on.
     """
     if not isinstance(page, int) or isinstance(page, bool) or page < 1:
-        raise InvalidArgument("page", f"is the number of rows to read at once, from 1 on, not {page!r}")
+        raise InvalidArgument("page", f"must be the number of rows to read at once, from 1 on, not {page!r}")
     return min(page, _MOST_ROWS)

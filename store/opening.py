@@ -106,11 +106,12 @@ def file_of(url_or_path: str | PathLike[str]) -> Path:
         return _sqlite_path(location, rest)
     if is_server(location):
         raise StoreError(
-            f"{without_password(location)}: a store on a server is no file. Back it up and restore it by pg_dump and "
+            f"{without_password(location)}: a server's store is not a file. Back it up and restore it by pg_dump and "
             "pg_restore; `timeline copy --from URL --to FILE` makes a SQLite file of it."
         )
     raise StoreError(
-        f"{without_password(location)}: this store is no file. Name a SQLite file; `timeline export` copies any store."
+        f"{without_password(location)}: this store is not a file. Name a SQLite file; `timeline export` copies any "
+        "store."
     )
 
 
@@ -122,7 +123,9 @@ def _location(url_or_path: str | PathLike[str]) -> str:
     """
     if not isinstance(url_or_path, str | PathLike) or not isinstance(location := fspath(url_or_path), str):
         kind = type(url_or_path).__name__
-        raise InvalidArgument("url_or_path", f"is a path or a URL, such as 'agent.db', not an object of type {kind}")
+        raise InvalidArgument(
+            "url_or_path", f"must be a path or a URL, such as 'agent.db', not an object of type {kind}"
+        )
     if "\0" in location:
         raise InvalidArgument("url_or_path", "holds a null character, which no path can have")
     return location

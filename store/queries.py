@@ -104,7 +104,7 @@ class QueryMixin(ABC):
     async def fact_record(self, conversation: str, *, covers: Covers | None = None, most: int = 200) -> FactRecord:
         """Return one merged record of a conversation's facts; see `Queries.fact_record`."""
         if most < 1:
-            raise InvalidFilter("most", f"{most} entries are none; at least 1 of each kind is kept")
+            raise InvalidFilter("most", f"must be at least 1, not {most}")
         return await self._fact_record(conversation, covers, most)
 
     @abstractmethod

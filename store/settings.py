@@ -46,7 +46,7 @@ def checked_retention(value: Retention) -> Retention:
         InvalidArgument: it is none.
     """
     if value not in RETENTIONS:
-        raise InvalidArgument("retention", f"is {' or '.join(map(repr, RETENTIONS))}, not {value!r}")
+        raise InvalidArgument("retention", f"must be {' or '.join(map(repr, RETENTIONS))}, not {value!r}")
     return value
 
 

@@ -50,7 +50,7 @@ class CallableSummarizer:
         timeout: float | None = DEFAULT_TIMEOUT,
     ) -> None:
         if not callable(call):
-            raise InvalidArgument("call", f"is an async function of a prompt, not of type {type(call).__name__}")
+            raise InvalidArgument("call", f"must be an async function of a prompt, not of type {type(call).__name__}")
         if window_tokens <= 0:
             raise ValueError(f"window_tokens must be above 0, not {window_tokens}")
         if timeout is not None and timeout <= 0:

@@ -89,7 +89,7 @@ class FallbackSummarizer:
             if isinstance(summarizer, type) or not callable(getattr(summarizer, "summarize", None)):
                 given = summarizer.__name__ if isinstance(summarizer, type) else type(summarizer).__name__
                 raise InvalidArgument(
-                    "summarizers", f"have a method summarize, as CallableSummarizer(…) has, not {given}"
+                    "summarizers", f"must have a method summarize, as CallableSummarizer(…) has, not {given}"
                 )
         self._summarizers = (first, *others)
         self._seconds = seconds

@@ -75,7 +75,7 @@ def read_file(path: str | PathLike[str], size: int = -1) -> bytes:
     if _is_empty(path):
         return b""
     if Path(path).exists() and not (Path(path).is_file() or Path(path).is_dir()):
-        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
     with Path(path).open("rb") as file:
         return file.read(size)
 

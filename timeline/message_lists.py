@@ -188,8 +188,8 @@ async def compact_messages(
         assert len(result.messages) < 40
         ```
     """
-    checks.of_kind("policy", policy, Policy, "is a policy, such as policies.keep_last()")
-    checks.of_kind("messages", messages, list, "is a list of messages")
+    checks.of_kind("policy", policy, Policy, "must be a policy, such as policies.keep_last()")
+    checks.of_kind("messages", messages, list, "must be a list of messages")
     checks.parts(None, summarizer)
     at = moment(now, SystemClock())
     prompt, conversation = read_system(messages)

@@ -203,13 +203,13 @@ class Timeline(TimelineView):
         checks.awaited_store(store)
         checks.parts(policy, summarizer, hooks, counter)
         if clock is not None:
-            checks.able("clock", clock, "now", "has a method now, as timeline.ports.SystemClock() has")
+            checks.able("clock", clock, "now", "must have a method now, as timeline.ports.SystemClock() has")
         if observer is not None:
-            checks.of_kind("observer", observer, Observer, "is an Observer, such as Telemetry()")
+            checks.of_kind("observer", observer, Observer, "must be an Observer, such as Telemetry()")
         for name, value in (("conversation", conversation), ("title", title), ("source", source)):
             checks.text(name, value)
         if parent is not None:
-            checks.of_kind("parent", parent, ParentLink, "is a ParentLink(conversation=…)")
+            checks.of_kind("parent", parent, ParentLink, "must be a ParentLink(conversation=…)")
         checks.seconds("summary_timeout", summary_timeout)
         clock = clock or SystemClock()
         at, imported = given(now), bool(source)
@@ -565,7 +565,7 @@ class Timeline(TimelineView):
         """Return the tokens of each block by the policy's counter. Long texts are counted off the event loop."""
         checks.listed("blocks", blocks)
         for block in blocks:
-            checks.of_kind("blocks", block, Block, "are blocks, such as UserPrompt(text='…')")
+            checks.of_kind("blocks", block, Block, "must be blocks, such as UserPrompt(text='…')")
         return await self._conversation.count(blocks)
 
     async def calibration(self) -> Calibration:
@@ -839,7 +839,7 @@ class Timeline(TimelineView):
             UnknownResponse: the stream had no event of a model's response.
         """
         if on_event is not None:
-            checks.function("on_event", on_event, "is a function of an event")
+            checks.function("on_event", on_event, "must be a function of an event")
         async with self.recording(stream, started_at=started_at, request=request, now=now) as recording:
             async for event in recording:
                 if on_event is not None:
@@ -1043,7 +1043,7 @@ class Timeline(TimelineView):
             assert await timeline.retry_with_compaction(ask, system="Be brief.") == "1 blocks were sent"
             ```
         """
-        checks.function("call", call, "is an async function of a context, which asks the model")
+        checks.function("call", call, "must be an async function of a context, which asks the model")
         checks.choice("record", record, ("full", "hash", "overlapped"))
         checks.texts("ephemeral", ephemeral)
         injected = self._injected
@@ -1099,8 +1099,8 @@ class Timeline(TimelineView):
             ContextRefused: no smaller context could be made, or this was the second refusal.
             ContextOverflow, BudgetImpossible: as `render`.
         """
-        checks.of_kind("context", context, RenderedContext, "is what render(…) returned")
-        checks.of_kind("error", error, BaseException, "is the exception that the call raised")
+        checks.of_kind("context", context, RenderedContext, "must be what render(…) returned")
+        checks.of_kind("error", error, BaseException, "must be the exception that the call raised")
         refusal, parts = context_limit(error), refused_parts(error)
         pressure = self._pressure(context.account.fixed, now)
         if refusal is None and (parts is None or earlier is not None or not may_give_way(pressure, context, parts)):

@@ -84,7 +84,7 @@ def parse(url: str) -> ServerAddress:
         given = read_service(where, service) | given
     schema = given.pop("schema", SCHEMA)
     if not _NAME.fullmatch(schema):
-        raise StoreError(f"{where}: {schema!r} is no name of a schema here: letters, digits and _, at most 63.")
+        raise StoreError(f"{where}: {schema!r} cannot be the name of a schema here: letters, digits and _, at most 63.")
     given.pop("client_encoding", None)  # the driver would write and read in it what is UTF-8
     tenant = given.pop("tenant", None)
     partitions = given.pop("partitions", "0")
@@ -117,7 +117,7 @@ def _check_place(where: str, place: str) -> None:
     """Check the part before the settings, as far as the driver would take it for something else."""
     # An @ in the password: a server whose name begins within it. A # : what follows would be left out, settings too.
     if place.partition("/")[0].count("@") > 1 or "#" in place:
-        raise StoreError(f"{where}: this is no URL that can be used. {WRITE_IT}")
+        raise StoreError(f"{where}: this is not a URL that can be used. {WRITE_IT}")
 
 
 def _check_named_once(where: str, place: str, given: dict[str, str]) -> None:
@@ -142,7 +142,7 @@ def _check_settings(where: str, given: dict[str, str]) -> None:
 
 def _check_servers(where: str, wanted: str) -> None:
     if wanted not in _SERVERS:
-        raise StoreError(f"{where}: target_session_attrs is one of {', '.join(_SERVERS)}, not {wanted!r}.")
+        raise StoreError(f"{where}: target_session_attrs must be one of {', '.join(_SERVERS)}, not {wanted!r}.")
 
 
 def _check_files(where: str, given: dict[str, str]) -> None:
@@ -156,11 +156,11 @@ def _check_files(where: str, given: dict[str, str]) -> None:
 def _yes(where: str, given: dict[str, str], name: str, default: str) -> bool:
     value = given.pop(name, default)
     if value.lower() not in _YES:
-        raise StoreError(f"{where}: {name} is 'true' or 'false', not {value!r}.")
+        raise StoreError(f"{where}: {name} must be 'true' or 'false', not {value!r}.")
     return _YES[value.lower()]
 
 
 def _number(where: str, name: str, value: str, most: int) -> int:
     if not value.isascii() or not value.isdigit() or int(value) > most:
-        raise StoreError(f"{where}: {name} is a number from 0 to {most}, not {value!r}.")
+        raise StoreError(f"{where}: {name} must be a number from 0 to {most}, not {value!r}.")
     return int(value)

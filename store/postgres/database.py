@@ -185,7 +185,7 @@ class Database(OpenDatabase):
         if await connection.fetchval(statements.COUNTER_IS_BEHIND):
             await connection.execute(statements.LOCK_META)
             await connection.execute(statements.RAISE_OFFSET)
-            log.warning("%s: restored into another server; its positions go on behind the stored ones", self.where)
+            log.warning("%s: restored into another server; its positions go on after the stored ones", self.where)
 
     async def _check_keys(self, connection: Connection) -> None:
         """Let new conversations have keys above those that are there: a fork's has to be above its parent's.
@@ -195,7 +195,7 @@ class Database(OpenDatabase):
         behind = await connection.fetchval(statements.KEYS_BEHIND)
         if behind is not None and behind > 0:
             await connection.execute(statements.PASS_KEYS, behind)
-            log.warning("%s: brought here without its sequence; keys go on behind the stored ones", self.where)
+            log.warning("%s: brought here without its sequence; keys go on after the stored ones", self.where)
 
     async def connected(self) -> Connection:
         """Open a connection outside the pools, which the caller closes; the driver's errors pass."""
@@ -207,7 +207,7 @@ class Database(OpenDatabase):
             raise
         except (ValueError, OverflowError):  # the latter is of a port that there cannot be
             # Without the driver's words: they repeat what is wrong in the URL, which may be a part of the password.
-            raise StoreError(f"{self.where}: this is no URL that can be used. {WRITE_IT}") from None
+            raise StoreError(f"{self.where}: this is not a URL that can be used. {WRITE_IT}") from None
         return connection
 
     @property
@@ -334,8 +334,8 @@ class Database(OpenDatabase):
         if self._said is None or now - self._said >= _BETWEEN:
             self._said = now
             log.warning(
-                "%s: the server has not answered %s for %.0f seconds, and is waited for. Others may hold locks, a"
-                " synchronous standby may be missing, or the server hangs: its pg_stat_activity says what for",
+                "%s: the server has not answered %s for %.0f seconds; still waiting. Others may hold locks, a"
+                " synchronous standby may be missing, or the server hangs: pg_stat_activity says what it waits for",
                 self.where,
                 what,
                 seconds,

@@ -107,8 +107,8 @@ class Horizon:
         if any(ahead for (ahead,) in await self._rows(IS_AHEAD, position)):
             self._said_ahead = monotonic()
             log.warning(
-                "%s: a reader of all conversations waits for what is behind position %s, and the server has not come"
-                " so far: it was restored to an earlier moment, or took over without the newest appends. The reader"
+                "%s: a reader of all conversations waits for events after position %s, which the server has not"
+                " reached: it was restored to an earlier moment, or took over without the newest appends. The reader"
                 " misses what comes until then; let it begin anew",
                 self._where,
                 position,

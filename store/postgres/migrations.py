@@ -89,7 +89,7 @@ async def schema_version(connection: Connection, address: ServerAddress) -> int:
 
 def _another(address: ServerAddress, name: str) -> NotAStore:
     return NotAStore(
-        f"{address.where}: the schema {address.schema!r} is no timeline store, and holds a table or view {name!r}. It"
+        f"{address.where}: the schema {address.schema!r} is not a timeline store, and has a table or view {name!r}. It"
         " was not changed. Give the store a schema of its own: ?schema=NAME."
     )
 

@@ -92,7 +92,7 @@ async def schema(connection: Connection, _: int) -> Page:
     if found:
         return Page(found, lacking=True)
     for table, name in await connection.fetch(_TRIGGERS):
-        problem = f"the trigger {name} changes what is written; it is none of ours"
+        problem = f"the trigger {name} changes what is written; it is not one of ours"
         found.append(wrong("schema", problem, (f'DROP TRIGGER "{name}" ON "{table}"', ())))
     if found:
         return Page(found)

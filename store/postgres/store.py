@@ -97,7 +97,7 @@ class PostgresStore(DatabaseStore):
         """
         address = parse(url)
         if durability not in get_args(Durability):
-            raise StoreError(f"{address.where}: durability is 'full' or 'normal', not {durability!r}.")
+            raise StoreError(f"{address.where}: durability must be 'full' or 'normal', not {durability!r}.")
         database = Database(address, durability, readonly=readonly)
         await database.connect()
         return cls(database)

@@ -232,7 +232,7 @@ class Waking:
                 else:
                     self._say_that_none_go(f"PostgreSQL: {error}")
             except (ValueError, OverflowError):  # without its words: they repeat what may be a part of the password
-                self._say_that_none_go("listen_url is no URL that can be used")
+                self._say_that_none_go("listen_url is not a URL that can be used")
                 return
             finally:
                 self._listening = False

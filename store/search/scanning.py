@@ -122,9 +122,9 @@ class SearchFilter:
             InvalidFilter: a moment has no time zone, or the types are a single text, whose letters are none.
         """
         if isinstance(types, str):
-            raise InvalidFilter("types", f"is a list, not {types!r}; put a single one into brackets")
+            raise InvalidFilter("types", f"must be a list, not {types!r}; put a single one into brackets")
         if not (types is None or (isinstance(types, Collection) and all(isinstance(one, str) for one in types))):
-            raise InvalidFilter("types", "is a list of texts, such as ['user.prompt']")
+            raise InvalidFilter("types", "must be a list of texts, such as ['user.prompt']")
         return cls(types, moment("since", since) or EARLIEST, moment("until", until) or LATEST)
 
     @property

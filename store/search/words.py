@@ -184,7 +184,7 @@ class Query:
             InvalidFilter: it is no text, or has no word, or more than `LONGEST_QUERY` characters.
         """
         if not isinstance(text, str):
-            raise InvalidFilter("query", f"is a text, not of type {type(text).__name__}")
+            raise InvalidFilter("query", f"must be a text, not of type {type(text).__name__}")
         if len(text) > LONGEST_QUERY:
             raise InvalidFilter("query", f"has {len(text):,} characters of at most {LONGEST_QUERY:,}; give fewer words")
         terms: dict[Term, None] = {}

@@ -243,11 +243,11 @@ def _check_replaced(file: Path, holds: Holding, kept: list[Path]) -> None:
         found = content_of(str(file))
     except (OSError, *DRIVER_ERRORS) as error:
         raise StoreError(
-            f"{file}: the backup is in its place, but the disk does not say so ({error}). Check the disk, and restore "
-            f"again; {was}."
+            f"{file}: the backup is in its place, but the system does not confirm that it is on the disk ({error}). "
+            f"Check the disk, and restore again; {was}."
         ) from error
     if (found.store, found.last) != (holds.store, holds.position):
-        raise StoreCorrupt(f"{file}: what was put in its place does not read as it was written. Check the disk; {was}.")
+        raise StoreCorrupt(f"{file}: the restored file reads differently from what was written. Check the disk; {was}.")
 
 
 @contextmanager

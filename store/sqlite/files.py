@@ -114,7 +114,7 @@ def _check_empty(file: Path) -> None:
     """Check that a file without our mark is an empty database."""
     # A file shorter than one page is no database, but SQLite would take it for an empty one.
     if file.stat().st_size < _SMALLEST_PAGE:
-        raise _not_a_store(file, "it is no SQLite database")
+        raise _not_a_store(file, "it is not a SQLite database")
     # Immutable: SQLite takes no lock and makes no side file.
     try:
         with closing(sqlite3.connect(database_uri(file, "mode=ro&immutable=1"), uri=True)) as connection:
@@ -122,7 +122,7 @@ def _check_empty(file: Path) -> None:
             (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     except DRIVER_ERRORS as error:
         if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB:
-            raise _not_a_store(file, "it is no SQLite database") from None
+            raise _not_a_store(file, "it is not a SQLite database") from None
         raise store_error(error, file) from error
     if application or tables:
         raise _not_a_store(file, "it is a SQLite database of something else")

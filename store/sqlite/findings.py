@@ -109,7 +109,7 @@ def _beside(file: Path) -> Iterator[DoctorFinding]:
             yield DoctorFinding(
                 "beside",
                 "note",
-                f"{left.name} ({left.stat().st_size:,} bytes) {what}. Delete it when you need it no longer",
+                f"{left.name} ({left.stat().st_size:,} bytes) {what}. Delete it when you no longer need it",
             )
 
 

@@ -116,7 +116,7 @@ def mend_schema(connection: sqlite3.Connection) -> list[Finding]:
     # First: what is mended here is not to be changed by one of them.
     for name in tables.triggers(connection):
         found.append(
-            Finding("schema", f"the trigger {name} changes what is written; it is none of ours", derivable=True)
+            Finding("schema", f"the trigger {name} changes what is written; it is not one of ours", derivable=True)
         )
         connection.execute(tables.drop(name))
     if any(not each.derivable for each in found):

@@ -120,7 +120,7 @@ class SQLiteStore(DatabaseStore):
         """
         file = Path(path)
         if durability not in get_args(Durability):
-            raise StoreError(f"{file}: durability is 'full' or 'normal', not {durability!r}.")
+            raise StoreError(f"{file}: durability must be 'full' or 'normal', not {durability!r}.")
         return cls(await Database.open(file, durability, busy_timeout, readonly=readonly))
 
     async def _append(self, batch: Batch) -> Appended:

@@ -167,7 +167,7 @@ async def test_a_stage_that_fell_can_be_entered_again() -> None:
 async def test_what_does_not_fit_the_stages_is_refused() -> None:
     """Each refusal is typed, says the cure, and writes nothing."""
     timeline = await open_chain()
-    with pytest.raises(StageRefused, match="no stage is going on; enter one first"):
+    with pytest.raises(StageRefused, match="no stage is unfinished; enter one first"):
         await timeline.approve_stage(decision="d")
     with pytest.raises(StageNotFound, match="It has no stages"):
         await timeline.rewind_stage("gagasan")

@@ -183,8 +183,8 @@ def test_the_context_of_a_call_is_rendered_as_it_was(run: Callable[..., Done], s
     assert f"call 2, the context of version {context['version']}" in run("render", "c", "--call", 2).out
     assert "inside the window" in run("render", "c", "--call", 2, "--explain").out
     assert run("render", "c", "--call", 2, "--wire", "anthropic").json["messages"] == sent[1]["messages"]
-    run("render", "c", "--call", 2, "--max-tokens", 900).fails(2, "is what it was")
-    run("render", "c", "--call", 2, "--record").fails(2, "is what it was")
+    run("render", "c", "--call", 2, "--max-tokens", 900).fails(2, "a context as it was")
+    run("render", "c", "--call", 2, "--record").fails(2, "a context as it was")
     run("render", "c", "--call", 2, "--explain", "--wire", "anthropic").fails(2, "Leave out one")
     run("render", "c", "--call", 88).fails(3, "No call 88")
 

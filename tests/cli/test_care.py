@@ -78,7 +78,7 @@ def test_a_restore_over_a_damaged_database_says_what_is_wrong_with_it(
     assert run("backup", "--to", copy).code == 0
     db.write_bytes(bytes(db.stat().st_size))
     run("ls").fails(Exit.DATABASE)
-    assert "the database does not read" in run("restore", copy).out
+    assert "the database cannot be read" in run("restore", copy).out
     assert run("restore", copy, "--yes").code == 0
     assert run("verify", simulated["id"]).code == 0
 

@@ -141,7 +141,7 @@ def test_a_conversation_whose_redactions_do_not_read_is_left_out(run: Callable[.
     exported = run("export", "--all")
     assert exported.code == Exit.DATABASE
     assert _exported(exported.out) == {"other", "old"}
-    assert "fork is left out, since nobody can say what was redacted in it" in exported.err
+    assert "fork is left out, because it cannot be found out what was redacted in it" in exported.err
 
 
 def test_a_conversation_whose_row_is_gone_is_told_of(run: Callable[..., Done], damaged: Path) -> None:

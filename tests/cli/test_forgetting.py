@@ -246,12 +246,12 @@ def test_what_cannot_be_redacted_is_said_in_a_line(run: Callable[..., Done], pla
     """Missing places, unknown ones, a file that is something else, a choice that there is not."""
     run("redact", "cards").fails(Exit.USAGE, "redact ID")
     run("redact", "cards", "@999", "--yes").fails(Exit.NOT_FOUND, "@999")
-    run("redact", "cards", "@1", "--yes").fails(Exit.USAGE, "no block")
+    run("redact", "cards", "@1", "--yes").fails(Exit.USAGE, "not a block")
     for other in (json.dumps([1]), "[" * 100_000):
         (tmp_path / "no.json").write_text(other, encoding="utf-8")
         run("redact", "--from", tmp_path / "no.json").fails(Exit.USAGE, "find-subject --json")
     run("redact", "--from", tmp_path / "missing.json").fails(Exit.USAGE, "missing.json")
     run("redact", "cards", "@2", "--from", tmp_path / "no.json").fails(Exit.USAGE, "not both")
     run("erase", "cards", "--forks", "keep").fails(Exit.USAGE, "refuse, erase or copy")
-    run("find-subject", " ").fails(Exit.USAGE, "not blank")
+    run("find-subject", " ").fails(Exit.USAGE, "is blank")
     assert planted.exists()

@@ -101,10 +101,12 @@ def test_an_address_without_a_block_is_one_line_with_what_is_near(
     run: Callable[..., Done], simulated: dict[str, Any]
 ) -> None:
     """Of the conversation's beginning, of a version that it does not have, and where no block is named at all."""
-    run("read", simulated["id"], "@1").fails(Exit.NOT_FOUND, "version 1 is no block: it is conversation.opened", "@2")
+    run("read", simulated["id"], "@1").fails(
+        Exit.NOT_FOUND, "version 1 is not a block: it is conversation.opened", "@2"
+    )
     run("read", simulated["id"], "@99999").fails(Exit.NOT_FOUND, "it has the versions 1 to ")
     run("read", simulated["id"]).fails(Exit.USAGE, "Name a block", f"{simulated['id']}@152")
-    run("hide", simulated["id"], "@1").fails(Exit.NOT_FOUND, "version 1 is no block")
+    run("hide", simulated["id"], "@1").fails(Exit.NOT_FOUND, "version 1 is not a block")
 
 
 def test_read_shows_a_call_with_its_arguments(run: Callable[..., Done], simulated: dict[str, Any]) -> None:

@@ -199,6 +199,6 @@ def test_a_file_is_upgraded_by_opening_it(run: Callable[..., Done], recording: P
     assert run("import", recording).code == 0
     row = run("migrate", "--json").json
     assert row == {"store": str(db), "before_schema": row["schema"], "schema": row["schema"], "partitions": 0}
-    run("migrate", "--sql").fails(Exit.USAGE, "is no server")
-    run("migrate", "--sql", "--json", "--db", NOWHERE).fails(Exit.USAGE, "--sql prints SQL, and no JSON")
+    run("migrate", "--sql").fails(Exit.USAGE, "is not a server")
+    run("migrate", "--sql", "--json", "--db", NOWHERE).fails(Exit.USAGE, "--sql prints SQL, not JSON")
     run("migrate", "--partitions", 2).fails(Exit.USAGE, "a file has none")

@@ -160,7 +160,7 @@ def test_search_that_filters_narrow_does_not_say_that_the_words_are_nowhere(run:
 
 def test_a_number_that_is_none_is_said_to_be_none(run: Callable[..., Done]) -> None:
     """In words, not in those of the library that reads it."""
-    run("facts", "--exit-status", "abc").fails(Exit.USAGE, "'--exit-status': it is no whole number")
+    run("facts", "--exit-status", "abc").fails(Exit.USAGE, "'--exit-status': it is not a whole number")
 
 
 def test_digests_where_all_compactions_were_undone_lead_to_those(

@@ -102,7 +102,7 @@ def test_why_of_a_hidden_block_prints_what_is_shown_and_how_to_reveal_it(
 
 def test_why_refuses_what_it_cannot_answer_in_one_line(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
     """An unknown block, call or version, and two versions at once."""
-    run("why", simulated["id"], "@1").fails(Exit.NOT_FOUND, "version 1 is no block")
+    run("why", simulated["id"], "@1").fails(Exit.NOT_FOUND, "version 1 is not a block")
     run("why", simulated["id"], RESULT, "--call", 999).fails(Exit.NOT_FOUND, "call 999")
     run("why", simulated["id"], RESULT, "--at", 9_999).fails(Exit.NOT_FOUND, "it holds the versions")
     run("why", simulated["id"], RESULT, "--at", 5, "--call", 1).fails(Exit.USAGE, "Leave out one of --at and --call")
@@ -131,4 +131,6 @@ def test_diff_shows_how_the_summary_changed(run: Callable[..., Done], simulated:
 def test_diff_of_a_block_that_is_no_summary_is_refused(run: Callable[..., Done], simulated: dict[str, Any]) -> None:
     """One line says what it is, and where the summaries are listed."""
     version = simulated["steps"][0]["version"]
-    run("diff", simulated["id"], f"@{version}", "@2").fails(Exit.USAGE, "@2 is no summary but a user.prompt", "digests")
+    run("diff", simulated["id"], f"@{version}", "@2").fails(
+        Exit.USAGE, "@2 is not a summary but a user.prompt", "digests"
+    )

@@ -88,7 +88,7 @@ async def test_a_decision_about_a_covered_address_says_that_a_summary_covers_it(
 @pytest.mark.parametrize(
     ("address", "nearest", "problem"),
     [
-        ("@1", ["@2", "@3", "@4"], "version 1 is no block: it is conversation.opened"),
+        ("@1", ["@2", "@3", "@4"], "version 1 is not a block: it is conversation.opened"),
         ("@5", ["@4", "@3", "@2"], "it has the versions 1 to 4"),
         ("@999999", ["@4", "@3", "@2"], "it has the versions 1 to 4"),
         ("@0", ["@2", "@3", "@4"], "it has the versions 1 to 4"),
@@ -220,7 +220,7 @@ async def test_the_recall_tool_explains_an_address_without_a_block(timeline: Tim
     tool = timeline.recall_tool("anthropic")
     assert (await tool.look({"path": "@1"})).outcome == "unknown"
     assert await tool.handle({"path": "@1"}) == (
-        "[unknown address] This conversation has no '@1': version 1 is no block: it is conversation.opened. "
+        "[unknown address] This conversation has no '@1': version 1 is not a block: it is conversation.opened. "
         "Nearest addresses: @2, @3, @4."
     )
     assert "@152" in str(tool.schema)

@@ -151,7 +151,7 @@ async def test_a_caller_that_waits_says_for_what_and_until_when(caplog: pytest.L
     timeline = await begun(MemoryStore())
     await start(timeline, 0, 0.15)
     await timeline.compact(now=AT)
-    assert "conversation c: waits for the compaction that another writer began at version 8, until" in caplog.text
+    assert "conversation c: waiting for the compaction that another writer began at version 8, until" in caplog.text
     assert timeline.window.compaction is not None
 
 

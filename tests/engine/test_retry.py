@@ -329,9 +329,9 @@ async def test_a_model_that_takes_less_than_the_policy_allows_is_a_warning(caplo
     await timeline.retry_with_compaction(Model(3_000))
     context = await timeline.render()
     await timeline.after_refusal(context, of_anthropic("prompt is too long: 9000 tokens > 2900 maximum"))
-    assert [message.rpartition("; ")[2] for message in caplog.messages] == [
-        "give the conversation a policy with max_tokens=3000",
-        "give the conversation a policy with max_tokens=2900",
+    assert [message.rpartition(". ")[2] for message in caplog.messages] == [
+        "Give the conversation a policy with max_tokens=3000",
+        "Give the conversation a policy with max_tokens=2900",
     ]
 
 

@@ -314,7 +314,7 @@ def test_the_next_of_the_chain_answers_before_the_lease_expires() -> None:
 @pytest.mark.parametrize("seconds", [0, -1, float("inf"), float("nan"), None, "60", True])
 async def test_every_summarizer_has_a_deadline(seconds: Any) -> None:
     """No deadline at all is refused at the door."""
-    with pytest.raises(InvalidArgument, match=r"summary_timeout.*is a number of seconds above 0"):
+    with pytest.raises(InvalidArgument, match=r"summary_timeout.*must be a number of seconds above 0"):
         await opened(MemoryStore(), summary_timeout=seconds)
 
 

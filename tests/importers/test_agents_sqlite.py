@@ -180,7 +180,7 @@ async def test_a_database_of_timeline_is_told_apart(file: Path) -> None:
 def test_other_databases_and_broken_ones_are_refused(file: Path, connection: sqlite3.Connection) -> None:
     """Each says what it is not, and how to go on."""
     connection.execute("CREATE TABLE t (x)")
-    with pytest.raises(ImportFailed, match="none of the OpenAI Agents SDK"):
+    with pytest.raises(ImportFailed, match="not one of the OpenAI Agents SDK"):
         read_recording(file)
     file.write_bytes(file.read_bytes()[:600] + b"\x00" * 600)
     with pytest.raises(ImportFailed, match="cannot be read"):

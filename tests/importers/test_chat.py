@@ -219,10 +219,10 @@ def test_a_named_pipe_among_the_recordings_is_refused(tmp_path: Path) -> None:
     """Reading one waits for somebody who writes to it."""
     pipe = tmp_path / "session.jsonl"
     os.mkfifo(pipe)
-    with pytest.raises(OSError, match="it is no regular file"):
+    with pytest.raises(OSError, match="it is not a regular file"):
         read_file(pipe)
     assert read_copies(pipe) is None
-    with pytest.raises(ImportFailed, match="this is no regular file"):
+    with pytest.raises(ImportFailed, match="this is not a regular file"):
         read_recording(pipe)
 
 

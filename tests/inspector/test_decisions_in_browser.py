@@ -95,7 +95,7 @@ def test_a_conversation_is_compacted_and_the_compaction_undone(browser: Browser,
     with looking(browser, server.base) as seen:
         page = seen.page
         seen.go("/c/cards/compactions")
-        page.get_by_label("What the summary should attend to").fill("The names of the cards.")
+        page.get_by_label("What the summary should focus on").fill("The names of the cards.")
         press(page, "Compact now")
         expect(page.locator(".compaction h2")).to_have_text("Compaction 1")
         expect(page.locator("#tab-compactions .count")).to_have_text("1")
@@ -154,7 +154,7 @@ def test_what_is_done_is_what_was_tried_while_the_log_grows(browser: Browser, fi
         expect(page.locator(".where")).to_contain_text("of 18")
         page.get_by_label("Its id").fill("other")
         page.locator(".asked").get_by_role("button", name="Fork", exact=True).click()
-        expect(page.locator(".fork-from")).to_contain_text("tried begins behind version 17")
+        expect(page.locator(".fork-from")).to_contain_text("tried begins after version 17")
 
 
 def test_an_inspector_that_only_reads_offers_commands_alone(browser: Browser, file: Path) -> None:

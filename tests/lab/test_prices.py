@@ -93,7 +93,7 @@ def test_a_file_of_ones_own_goes_before_the_packaged_table(tmp_path: Path) -> No
     ("text", "words"),
     [
         ("prices = 3", "prices"),
-        ("[[prices]\n", "it is no TOML"),
+        ("[[prices]\n", "it is not TOML"),
         ('[[prices]]\ncache = "anthropic"\ninput = 0\nread = 0\noutput = 0\n', "prices.0.input"),
         ('[[prices]]\ncache = "anthropic"\nimput = 1\nread = 0\noutput = 0\n', "input"),
         ('[[prices]]\ncache = "nowhere"\ninput = 1\nread = 0\noutput = 0\n', "there is no cache 'nowhere'"),

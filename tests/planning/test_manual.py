@@ -87,7 +87,7 @@ def test_what_is_omitted_takes_its_group_along() -> None:
 
 def test_what_shows_nothing_has_no_text() -> None:
     """Both together are refused, rather than one forgotten."""
-    with pytest.raises(InvalidBlock, match="omitted shows no text"):
+    with pytest.raises(InvalidBlock, match="an omitted block shows no text"):
         hide_at(parallel(), 7, mode="omit", text="x")
 
 

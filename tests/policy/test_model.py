@@ -243,7 +243,7 @@ def test_a_ratio_that_is_none_calibrates_no_policy(ratio: Any) -> None:
 )
 def test_a_name_in_place_of_a_policy_is_refused_with_the_cure(use: Any) -> None:
     """It was an AttributeError about a field."""
-    with pytest.raises(InvalidArgument, match=r"is a policy, such as policies\.cut_point\(\), not 'cut_point'"):
+    with pytest.raises(InvalidArgument, match=r"must be a policy, such as policies\.cut_point\(\), not 'cut_point'"):
         use("cut_point")
 
 

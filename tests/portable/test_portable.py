@@ -317,7 +317,7 @@ async def test_a_damaged_line_ends_the_import_before_it_and_a_sound_file_goes_on
     (done,) = await take(other, broken)
     assert (done.events, done.report["counts"]) == (4, {"quarantined": 1, "gap": 1})
     (gap,) = [f["detail"] for f in done.report["findings"] if f["kind"] == "gap"]
-    assert gap.startswith(f"c: version 5 is missing or damaged; {total - 5} events behind it were left out")
+    assert gap.startswith(f"c: version 5 is missing or damaged; {total - 5} events after it were left out")
     assert (await verify(other, "c")).ok
     (rest,) = await take(other, lines)
     assert (rest.known, rest.events) == (4, total - 4)
@@ -368,7 +368,7 @@ async def test_another_conversation_of_the_same_id_is_refused() -> None:
     await talk(store, turns=1)
     await talk(other, turns=1)
     before = await export(other)
-    with pytest.raises(ImportFailed, match="another one from version 1 on"):
+    with pytest.raises(ImportFailed, match="the two differ from version 1 on"):
         await take(other, await export(store))
     assert await export(other) == before
 

@@ -291,7 +291,7 @@ def test_durability_is_what_sqlite_is_told(tmp_path: Path, durability: Durabilit
 
 async def test_an_unknown_durability_is_refused(tmp_path: Path) -> None:
     """A name that means nothing is not taken for a weaker promise."""
-    with pytest.raises(StoreError, match="durability is 'full' or 'normal'"):
+    with pytest.raises(StoreError, match="durability must be 'full' or 'normal'"):
         await SQLiteStore.open(tmp_path / "agent.db", durability="fast")  # type: ignore[arg-type] # on purpose
 
 

@@ -172,7 +172,7 @@ async def test_a_mistyped_address_of_a_server_is_no_file(
 
 async def test_a_url_that_became_a_path_is_named_as_one() -> None:
     """`Path` takes a slash of it away."""
-    with pytest.raises(StoreError, match=r"^postgresql:…: this is no PostgreSQL URL"):
+    with pytest.raises(StoreError, match=r"^postgresql:…: this is not a PostgreSQL URL"):
         await open_store(PurePosixPath("postgresql://ann:sesame@127.0.0.1/x"))
 
 

@@ -58,7 +58,7 @@ def check_stop(response: ModelResponse) -> None:
     """
     finish = response.called.finish_reason
     if finish not in OUT_OF_ROOM:
-        raise InvalidArgument("reply", f"ended with {finish!r}, not for want of room; record(reply) takes it")
+        raise InvalidArgument("reply", f"ended with {finish!r}, not because it ran out of room; use record(reply)")
 
 
 def ends_half_said(window: Window) -> bool:

@@ -62,7 +62,7 @@ MessageWire: TypeAlias = Literal[
 ]
 """Wires whose message lists can be read: those of `timeline.wire.MESSAGES`."""
 
-_NO_MESSAGE: Final = "is no message: it needs a role, and content"
+_NO_MESSAGE: Final = "is not a message: it needs a role, and content"
 _IN_PARTS: Final = frozenset({"gemini", "ai_sdk_ui"})
 """The wires whose messages have ``parts``; those of the others have ``content``."""
 _OF_ITEMS: Final = "openai_responses"
@@ -201,15 +201,17 @@ def _check_content(message: dict[str, Any], wire: str, number: int) -> None:
         raise InvalidBlock(f"messages[{number}].{other}", f"a message of the form {wire} has its content in {key!r}")
     listed = content if isinstance(content, list) else [] if content is None else [content]
     if not all(isinstance(part, str | dict) for part in listed):
-        raise InvalidBlock(f"messages[{number}].{key}", "is neither a text nor a list of content parts")
+        raise InvalidBlock(f"messages[{number}].{key}", "must be a text or a list of content parts")
     if wire == _OF_ITEMS and "role" in message:
         _check_form(message, listed, number)
     if wire in _TYPED and message.get("role") in _SPEAKERS:
         _check_types(listed, wire, f"messages[{number}].{key}")
     if wire == "bedrock_converse" and not all(isinstance(part, str) or is_content_block(part) for part in listed):
-        raise InvalidBlock(f"messages[{number}].{key}", "has a part that is no content block of Bedrock's Converse API")
+        raise InvalidBlock(
+            f"messages[{number}].{key}", "has a part that is not a content block of Bedrock's Converse API"
+        )
     if not isinstance(message.get("tool_calls") or [], list):
-        raise InvalidBlock(f"messages[{number}].tool_calls", "is a list of calls; put a single one into brackets")
+        raise InvalidBlock(f"messages[{number}].tool_calls", "must be a list of calls; put a single one into brackets")
     is_answer = message.get("role") == "assistant"  # OpenRouter puts what a model drew beside its answer, as parts
     pictures = str | dict if is_answer else str
     if isinstance(images := message.get("images"), list) and not all(isinstance(each, pictures) for each in images):
@@ -222,7 +224,7 @@ def _check_form(message: dict[str, Any], parts: Sequence[Any], number: int) -> N
     holds_call = any(message.get(key) for key in _CALL_KEYS)
     kinds = {str(part.get("type")) for part in parts if isinstance(part, dict)}
     if message["role"] not in _ITEM_ROLES or holds_call or kinds & _CALL_PARTS:
-        problem = "is no message of OpenAI's Responses API, as the items beside it are: give lists of one form"
+        problem = "is not a message of OpenAI's Responses API, as the items beside it are: give lists of one form"
         raise InvalidBlock(f"messages[{number}]", problem)
 
 

@@ -354,7 +354,7 @@ def _asked(arguments: Any) -> _Asked | str:
         try:
             values = json.loads(values)
         except (ValueError, RecursionError):
-            return f"[malformed arguments] The arguments are no JSON. Call it like this: {_EXAMPLE}"
+            return f"[malformed arguments] The arguments are not JSON. Call it like this: {_EXAMPLE}"
     path = values.get("path") if isinstance(values, dict) else None
     if not isinstance(values, dict) or not isinstance(path, str) or not path.strip():
         return _NO_PATH
@@ -375,7 +375,7 @@ def _number(value: Any) -> int | None:
         return None
     number = int(value) if isinstance(value, str) or (isinstance(value, float) and value.is_integer()) else value
     if not isinstance(number, int) or isinstance(number, bool) or number < 0:
-        raise ValueError(f"{value!r} is no count")
+        raise ValueError(f"{value!r} is not a count")
     return number
 
 

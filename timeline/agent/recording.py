@@ -132,7 +132,7 @@ def answering(
     rendered = conversation.window.rendered
     answers = None if rendered is None else rendered.version
     if request is not None:
-        checks.of_kind("request", request, Request, "is what context.request(…) returned")
+        checks.of_kind("request", request, Request, "must be what context.request(…) returned")
         if request.conversation != conversation.id:
             raise InvalidArgument("request", f"was made from a context of {request.conversation!r}; record it there")
         answers = request.answers

@@ -80,7 +80,7 @@ async def approve(
     async def choose(time: datetime) -> list[Payload]:
         current = current_stage(conversation.window.stages)
         if current is None:
-            raise StageRefused(conversation.id, "", "no stage is going on; enter one first")
+            raise StageRefused(conversation.id, "", "no stage is unfinished; enter one first")
         first, last, count = await _boundaries(conversation, current)
         approved = conversation.equipment.screened(
             StageApproved(
@@ -119,7 +119,9 @@ async def rewind(conversation: Conversation, stage: str, at: datetime | None) ->
         if known is None:
             raise StageNotFound(conversation.id, rewound.stage, list(live))
         if known.approval is None:
-            raise StageRefused(conversation.id, known.stage, "it is going on: there is nothing to go back from")
+            raise StageRefused(
+                conversation.id, known.stage, "it is not approved yet, so there is nothing to go back from"
+            )
         return [rewound, *await _memory_digest(conversation, rewound, time)]
 
     return await _decide(conversation, choose, at)

@@ -31,5 +31,7 @@ async def diff_summaries(store: EventStore, conversation: str, before: str, afte
 def _ref(field: str, found: FoundBlock) -> SummaryRef:
     address, made = Address(found.event.version), found.event.payload
     if not isinstance(made, CompactionCompleted):
-        raise InvalidArgument(field, f"{address} is no summary but a {found.block.type}; `digests` lists the summaries")
+        raise InvalidArgument(
+            field, f"{address} is not a summary but a {found.block.type}; `digests` lists the summaries"
+        )
     return SummaryRef(str(address), found.block.path, made.round)

@@ -287,7 +287,7 @@ class _Check:
         if isinstance(payload, CompactionReverted):
             self.taken_back.update(payload.versions)
         if isinstance(payload, CompactionBoundary) and payload.compaction not in self.compacted_at:
-            self.problem("coverage", f"a boundary names version {payload.compaction}, which is no compaction")
+            self.problem("coverage", f"a boundary names version {payload.compaction}, which is not a compaction")
         if isinstance(payload, BlocksHidden):
             for replacement in payload.blocks:
                 if replacement.version not in self.blocks and replacement.version >= self.first_version:

@@ -243,7 +243,7 @@ def render(
     wish = contexts.Wish(policy, max_tokens=max_tokens, model=model, system=system, now=now, summarize=summarize)
     if number is not None:
         if at is not None or record or wish != contexts.Wish():
-            raise typer.BadParameter("a call's context is what it was. Leave out what would render another one.")
+            raise typer.BadParameter("--call shows a context as it was. Leave out what would render another one.")
         _run(contexts.render_call(id_, number, db, wire=wire, explain=explain, as_json=as_json))
         return
     _run(contexts.render(id_, db, wish, at=at, wire=wire, record=record, explain=explain, as_json=as_json))
@@ -535,11 +535,11 @@ def facts(
     narrowed = bool(wanted.conditions) or limit is not None
     if reach:
         if narrowed or record or wanted.conversations:
-            raise typer.BadParameter("--reach is of the whole database. Leave out all else but --db and --json.")
+            raise typer.BadParameter("--reach is about the whole database. Leave out everything but --db and --json.")
         _run(command.reach(db, as_json=as_json))
     elif record:
         if narrowed:
-            raise typer.BadParameter("--record is of the whole conversation. Leave out the conditions.")
+            raise typer.BadParameter("--record covers the whole conversation. Leave out the conditions.")
         _run(command.records(wanted.conversations, db, as_json=as_json))
     else:
         _run(command.facts(wanted, limit, db, as_json=as_json))
@@ -606,7 +606,7 @@ def verify(
             raise typer.BadParameter("--deep is for the whole database: give neither an id nor --head with it.")
         return _run(checking.verify_deep(db, as_json=as_json))
     if head is not None and id_ is None:
-        raise typer.BadParameter("--head is that of one conversation: give its id.")
+        raise typer.BadParameter("--head belongs to one conversation: give its id.")
     return _run(checking.verify(id_, db, head, as_json=as_json))
 
 

@@ -16,7 +16,7 @@ def block_named(id_: str, block: str | None) -> tuple[str, str]:
         return id_, block
     address = parse_address(id_)
     if address is None:
-        raise UsageProblem(f"Name a block: its path or address behind the id, or one word such as {id_}@152.")
+        raise UsageProblem(f"Name a block: its path or address after the id, or both in one word, such as {id_}@152.")
     if not address.conversation:
         raise UsageProblem(f"{id_} is an address without its conversation: write ID {id_}, or ID{id_} as one word.")
     return address.conversation, str(address.bare)

@@ -77,11 +77,9 @@ async def show_usage(conversation: str, db: str, *, as_json: bool) -> None:
         ("conversation", "of", "calls", "in", "cached", "written", "out", "summaries", "dollars", "models"), rows
     )
     if found.unreported:
-        say(f"{counted(found.unreported, 'call', 'calls')} reported no usage, and what they used is not in it.")
+        say(f"{counted(found.unreported, 'call', 'calls')} reported no usage; the figures leave out what they used.")
     if found.unpriced:
-        say(
-            f"{counted(found.unpriced, 'call is', 'calls are')} of models without a price here, and cost nothing in it."
-        )
+        say(f"{counted(found.unpriced, 'call is', 'calls are')} of models without a price here, and counted as free.")
 
 
 def _paid(model: str, usage: Usage) -> float | None:
@@ -136,7 +134,7 @@ def _print_call(conversation: str, call: Call) -> None:
     given = ", ".join(f"{name}={compact_json(value)}" for name, value in call.parameters.items())
     say(f"sent      {sent}" + (f"; {given}" if given else ""))
     if call.text is not None:
-        by = "" if call.body == "ours" else "; the framework sent a body of its own, this is ours beside it"
+        by = "" if call.body == "ours" else "; the framework sent its own body, and this is ours for comparison"
         say(f"body      {len(call.text.encode()):,} bytes, sha256 {call.sha256}, the same when built again{by}")
     elif call.wire:
         say(f"body      {CallUnavailable(call.number, call.unproved or 'request')}")
@@ -156,7 +154,7 @@ def _print_call(conversation: str, call: Call) -> None:
     say(f"cache     {call.cause.text if call.cause is not None else 'nothing broke the prefix'}", hang=10)
     if call.text is not None:
         write()
-        say("--body prints what was sent, and its sha256 is the recorded one; --wire prints it in another form.")
+        say("--body prints what was sent, with the recorded sha256; --wire prints it in another form.")
 
 
 def _request_lines(body: dict[str, Any]) -> list[str]:

@@ -80,7 +80,7 @@ def _restored(source: Path, done: Restored) -> RestoreRow:
 def _print_restored(source: Path, db: str, done: Restored) -> None:
     say(f"{source}: {_held(len(done.holds.versions), done.holds.events)}, read to the end")
     if done.problem:
-        say(f"the database does not read: {done.problem}")
+        say(f"the database cannot be read: {done.problem}")
     elif done.before is None:
         say(f"{done.file}: there is no database yet")
     else:
@@ -94,13 +94,14 @@ def _print_restored(source: Path, db: str, done: Restored) -> None:
         write()
     for what, again in (("erased", "erase"), ("redacted", "redact")):
         if ids := [id_ for id_, why in done.returns.items() if why == what]:
-            say(f"the backup still holds what was {what} since it was made: {_some(ids)}. Restored, {again} it again.")
+            held = f"the backup still holds what was {what} since it was made: {_some(ids)}"
+            say(f"{held}. After the restore, {again} it again.")
     if not done.done:
         say(f"This was a dry run. Do it with: timeline restore {quote(str(source))} --yes{db_option(db)}")
         return
     say(f"restored: {done.file}")
     for kept in done.kept:
-        say(f"what was replaced is kept as {kept}; delete it when you need it no longer")
+        say(f"the replaced files are kept as {kept}; delete them when you no longer need them")
 
 
 def _some(ids: list[str]) -> str:

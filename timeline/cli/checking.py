@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from timeline.audit.verify import VerifyReport
 
 _UNPROVED: Final = (
-    "nothing links them. They were scavenged before the database kept a chain, or a program of an earlier version that "
-    "had it open appended them; the next append links those, and so does `timeline repair --yes`"
+    "no link covers them. They were scavenged before the database kept a chain, or a program of an earlier version "
+    "appended them; the next append links the latter, and so does `timeline repair --yes`"
 )
 _OF_SERVER: Final = "Restore the database with the tools of its server."
 INVARIANTS: Final = {
@@ -82,10 +82,10 @@ async def verify_deep(db: str, *, as_json: bool) -> int:
     _print_reports(report.conversations, db)
     write()
     if not report.differences:
-        write("All that is derived from the log is what the log gives.")
+        write("Everything that is derived from the log agrees with it.")
     _print_differences(report.differences)
     if any(each.derivable for each in report.differences):
-        say(f"What is marked `repair` is made anew by: timeline repair --yes{db_option(db)}")
+        say(f"To rebuild what is marked `repair`: timeline repair --yes{db_option(db)}")
     return Exit.OK if report.ok else Exit.NOT_SO
 
 
@@ -98,17 +98,17 @@ async def repair(db: str, *, yes: bool, as_json: bool) -> int:
         return Exit.NOT_SO if report.left else Exit.OK
     _print_differences((*report.mended, *report.left))
     if not report.mended:
-        write("Nothing that is derived from the log has to be made anew.")
+        write("Nothing that is derived from the log has to be rebuilt.")
     elif yes:
-        say(f"made anew: {counted(len(report.mended), 'difference', 'differences')}; no event was changed")
+        say(f"rebuilt: {counted(len(report.mended), 'difference', 'differences')}; no event was changed")
     else:
-        say(f"This was a dry run. To make it anew: timeline repair --yes{db_option(db)}")
+        say(f"This was a dry run. To rebuild it: timeline repair --yes{db_option(db)}")
     if any(each.what == "unknown" for each in report.left):
-        say("Whether what is marked `unknown` is damaged shows once the indexes are made anew.")
+        say("What is marked `unknown` can only be checked once the indexes are rebuilt.")
     if any(each.what != "unknown" for each in report.left):
         put = f"Put one in place: timeline restore FILE --yes{db_option(db)}"
-        say(f"What is marked `backup` is nowhere else. {_OF_SERVER if is_server(db) else put}")
-        say(f"Or write what still reads: timeline export --all{db_option(db)}")
+        say(f"What is marked `backup` can only come from a backup. {_OF_SERVER if is_server(db) else put}")
+        say(f"Or export what can still be read: timeline export --all{db_option(db)}")
     return Exit.NOT_SO if report.left else Exit.OK
 
 
@@ -133,7 +133,7 @@ def _link(head: str) -> bytes:
     except ValueError:
         kept = b""
     if len(kept) != SIZE:
-        raise UsageProblem(f"{head!r} is no head: `timeline verify ID` prints one, {2 * SIZE} hexadecimal digits.")
+        raise UsageProblem(f"{head!r} is not a head: `timeline verify ID` prints one, {2 * SIZE} hexadecimal digits.")
     return kept
 
 
@@ -156,7 +156,7 @@ def print_report(report: VerifyReport) -> None:
     if report.unproved:
         write(f"  {report.unproved:,} events are not proved: {_UNPROVED}")
     if report.proved_until is not None:
-        write(f"  all up to version {report.proved_until} is what the given head was the head of")
+        write(f"  the given head proves everything up to version {report.proved_until}")
     if report.head != START.hex():
         write(f"  head {report.head}")
     for problem in report.problems:

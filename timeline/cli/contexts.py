@@ -141,7 +141,7 @@ async def render(
     """
     named = _named_form(wire, explain=explain)
     if at is not None and record:
-        raise UsageProblem("A past version cannot record a context. Leave out one of --at and --record.")
+        raise UsageProblem("A past version takes no new context. Leave out one of --at and --record.")
     wish.check()
     system, now = wish.system_text(), wish.time()
     summarizer = make_summarizer(wish.summarize)

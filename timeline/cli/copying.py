@@ -125,4 +125,4 @@ def _print(done: Sequence[Copied | NotCopied], problems: int) -> None:
     say(f"{events} copied and read back, {counted(conversations, 'conversation', 'conversations')}")
     if problems:
         found = counted(problems, "problem", "problems")
-        say(f"{found}, see above; with the cure done, the same command goes on where it stopped")
+        say(f"{found}, see above; mend what it names, and the same command goes on where it stopped")

@@ -53,7 +53,7 @@ async def undo(conversation: str, version: int | None, db: str, *, cascade: bool
     which = f"compaction of version {reverted[0]}" if len(reverted) == 1 else f"compactions of versions {reverted}"
     write(f"undid the {which.replace('[', '').replace(']', '')}")
     write(f"the window holds {row['after_tokens']:,} tokens; before, it held {before:,}")
-    say("Renders do not compact again until you run `timeline compact`.")
+    say("No render compacts this conversation until you run `timeline compact`.")
 
 
 async def fork(

@@ -115,7 +115,7 @@ def one_line(error: BaseException) -> str:
 def _usage_line(error: BaseException) -> str:
     command = getattr(getattr(error, "ctx", None), "command_path", "timeline")
     problem = _flat(error.format_message())  # type: ignore[attr-defined]  # every one of them has it
-    problem = problem.replace(": Value error, ", ": ").replace(_NO_INTEGER, "it is no whole number")
+    problem = problem.replace(": Value error, ", ": ").replace(_NO_INTEGER, "it is not a whole number")
     if not problem.endswith((".", "?", "!")):  # "No such command 'shw'. Did you mean 'show'?" is complete
         problem += "."
     if problem.startswith("Missing") and getattr(getattr(error, "param", None), "metavar", None) == "ID":

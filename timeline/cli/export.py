@@ -181,7 +181,7 @@ async def _log(
             "import goes as far as the first of them."
         )
     for id_, damage in done.left_out:
-        note(f"{id_} is left out, since nobody can say what was redacted in it: {damage}")
+        note(f"{id_} is left out, because it cannot be found out what was redacted in it: {damage}")
     return Exit.DATABASE if done.damaged or done.lost_values or done.left_out else Exit.OK
 
 

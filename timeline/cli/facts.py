@@ -62,7 +62,7 @@ class Wanted:
         """
         for kind in self.kinds:
             if kind not in FACT_KINDS:
-                raise UsageProblem(f"--kind {kind!r} is no kind of fact. Use one of: {', '.join(FACT_KINDS)}.")
+                raise UsageProblem(f"--kind {kind!r} is not a kind of fact. Use one of: {', '.join(FACT_KINDS)}.")
         filters = {**self.conditions, "conversation": [*self.conversations] or None}
         times = {"since": moment("--since", self.since), "until": moment("--until", self.until)}
         return filters | {name: at for name, at in times.items() if at is not None}
@@ -92,7 +92,7 @@ async def facts(wanted: Wanted, limit: int | None, db: str, *, as_json: bool) ->
         return
     _print_facts(newest, one=len(wanted.conversations) == 1)
     if total > len(newest):
-        say(f"These are the newest of {total:,}: raise --limit, add conditions, or take --json for all.")
+        say(f"These are the newest of {total:,}: raise --limit, add conditions, or use --json to get all.")
     elif not total:
         write(_nothing(wanted))
 

@@ -107,7 +107,7 @@ def migrate(
     from timeline.cli import migrating
 
     if sql and as_json:
-        raise typer.BadParameter("--sql prints SQL, and no JSON. Leave out one of --sql and --json.")
+        raise typer.BadParameter("--sql prints SQL, not JSON. Leave out one of --sql and --json.")
     if sql:
         run(migrating.print_sql(db, partitions))
     else:

@@ -50,7 +50,7 @@ async def find(text: str, ids: list[str], db: str, *, as_json: bool) -> None:
         output.write_json({"text": text, "places": [_place_row(place) for place in found]})
         return
     if not found:
-        say(f"{without_password(db)} does not say it anywhere.")
+        say(f"{without_password(db)} does not contain it anywhere.")
         return
     rows = [
         (p.conversation, p.place, p.kind, p.times, "" if p.exact else "in other case or form", p.path) for p in found
@@ -101,10 +101,10 @@ async def redact(wish: Wish, db: str, *, yes: bool, as_json: bool) -> int:
 def _wanted(wish: Wish) -> tuple[dict[str, list[str]], str]:
     if wish.found is None:
         if wish.conversation is None or not wish.places:
-            raise UsageProblem("Name a conversation and what of it goes: timeline redact ID PATH_OR_ADDRESS")
+            raise UsageProblem("Name a conversation and what to redact in it: timeline redact ID PATH_OR_ADDRESS")
         return {wish.conversation: list(wish.places)}, wish.text
     if wish.places:
-        raise UsageProblem("Give places or a file of them, not both.")
+        raise UsageProblem("Give places, or a file of them with --from, not both.")
     try:
         subject: Any = json.loads(sys.stdin.read() if wish.found == "-" else read_text(wish.found))
         rows = [row for row in subject["places"] if row["kind"] not in _FOR_EVER]
@@ -126,7 +126,7 @@ async def erase(id_: str, db: str, *, forks: str, reason: str, yes: bool, as_jso
     """
     choice: ForksOnErase | None = next((c for c in get_args(ForksOnErase) if c == forks), None)
     if choice is None:
-        raise UsageProblem(f"--forks is {', '.join(_FORKS[:-1])} or {_FORKS[-1]}, not {forks!r}.")
+        raise UsageProblem(f"--forks must be {', '.join(_FORKS[:-1])} or {_FORKS[-1]}, not {forks!r}.")
     if yes:
         async with changing(db) as store:
             with output.working("erasing"):
@@ -151,7 +151,7 @@ def _print(report: ErasureReport, db: str, command: str, *, yes: bool, as_json: 
         say("The bytes are still in the file's free pages or in its log: run it again.")
     _list("beyond this database", report.not_reached.items())
     if not yes:
-        say(f"This was a dry run. What goes cannot be brought back: timeline {command} … --yes{db_option(db)}")
+        say(f"This was a dry run. To do it, which cannot be undone: timeline {command} … --yes{db_option(db)}")
 
 
 def _list(label: str, entries: Iterable[tuple[str, str]]) -> None:

@@ -28,7 +28,7 @@ async def print_sql(db: str, partitions: int | None) -> None:
     """
     check_address(db)
     if not is_server(db):
-        raise UsageProblem(f"--sql: {without_password(db)} is no server. A file is upgraded by `timeline migrate`.")
+        raise UsageProblem(f"--sql: {without_password(db)} is not a server. `timeline migrate` upgrades a file.")
     output.write((await _migrating().migration_sql(db, partitions=partitions)).rstrip())
 
 

@@ -92,11 +92,11 @@ def _propose(cleaner: Cleaner) -> None:
     """List everything that would be taken out: the output of a dry run."""
     rows = [(one.name, one.kind, one.times, one.place, one.excerpt) for one in cleaner.taken]
     if not rows:
-        say("Nothing was written, and nothing would be taken out. With --yes the file is written.")
+        say("Nothing was written, and nothing would be taken out. --yes writes the file.")
         return
     output.table(("finding", "kind", "times", "first at", "there"), rows)
     found = counted(len(rows), "finding", "findings")
-    say(f"Nothing was written. With --yes the file is written without {found}; --keep FINDING leaves one where it is.")
+    say(f"Nothing was written. --yes writes the file without {found}; --keep FINDING leaves one in.")
 
 
 def _report(cleaner: Cleaner) -> None:

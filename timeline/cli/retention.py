@@ -40,9 +40,9 @@ async def retention(first: str | None, second: str | None, db: str, *, hold: boo
     """
     conversation, wanted = (None, first) if second is None and first in RETENTIONS else (first, second)
     if wanted is not None and wanted not in (*RETENTIONS, *([_STORE] if conversation is not None else [])):
-        raise UsageProblem(f"There is no retention {wanted!r}. Give keep or window, or for a conversation store.")
+        raise UsageProblem(f"There is no retention {wanted!r}. Give keep or window, or for a conversation also store.")
     if hold is not None and conversation is None:
-        raise UsageProblem("A legal hold is a conversation's. Give its id: timeline retention ID --hold")
+        raise UsageProblem("A legal hold is put on one conversation. Give its id: timeline retention ID --hold")
     if wanted is not None or hold is not None:
         async with changing(db) as store:
             await _set(store, conversation, wanted, hold=hold)
@@ -164,9 +164,9 @@ def _print(report: ScavengeReport, db: str, *, yes: bool) -> None:
         sizes = f"{report.before:,} to {report.after:,} bytes, {abs(freed):,} {'less' if freed >= 0 else 'more'}"
         say(f"the file {'went' if yes else 'would go'} from {sizes}")
     if not report.done:
-        say("The budget ended before the work did: run it again to go on.")
+        say("It stopped at --events or --seconds before the end: run it again to go on.")
     elif not yes and (report.events or report.values):
-        say(f"This was a dry run. What goes cannot be brought back: timeline scavenge --yes{db_option(db)}")
+        say(f"This was a dry run. To do it, which cannot be undone: timeline scavenge --yes{db_option(db)}")
 
 
 def _why(found: ScavengedConversation) -> str:

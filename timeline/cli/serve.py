@@ -36,7 +36,7 @@ async def mcp(db: str, only: Sequence[str], *, http: int | None, token: str | No
         with _listening(http) as listening:
             note(f"serving {without_password(db)} at http://{_HOST}:{listening.getsockname()[1]}/mcp; Ctrl-C ends it")
             if let_in is None:
-                note("every user of this machine can ask it; --token lets in those alone that know the token")
+                note("every user of this machine can ask it; with --token, only those that know the token")
             await server.serve_http(store, listening, max_tokens=answer_tokens, scope=scope, token=let_in)
 
 

@@ -54,7 +54,7 @@ class Options(NamedTuple):
             UsageProblem: an option has no meaning.
         """
         if not isfinite(self.pauses) or self.pauses < 0:
-            raise UsageProblem(f"--pauses {self.pauses} is no factor. Write 0 for none, 2 for twice as long.")
+            raise UsageProblem(f"--pauses {self.pauses} is not a factor. Write 0 for no pauses, 2 for twice as long.")
 
 
 async def simulate_files(named: Sequence[str], wishes: Sequence[Wish], options: Options, *, as_json: bool) -> int:

@@ -131,8 +131,8 @@ def _adopted(policy: Policy) -> tuple[PolicyChanged, dict[str, str]]:
 def _warn(log: StoredLog, given: Policy, in_force: Policy | None) -> None:
     conversations = "unreadable here" if in_force is None else _in_words(in_force)
     _LOG.warning(
-        "conversation %s: this handle works under a policy of its own, %s. The conversation's is %s, and stays so for "
-        "everybody else. Open it without a policy to use that one, or call use_policy to change it for everybody.",
+        "conversation %s: this handle works under a policy of its own, %s. The conversation's is %s, which stays in "
+        "force for everybody else. To use it, open without a policy; to change it for everybody, call use_policy.",
         *(log.fold.conversation, _in_words(given), conversations),
     )
 

@@ -77,7 +77,7 @@ async def take_turn(log: Log, now: datetime, at: datetime | None, *, wait: bool)
         if lease.version != watched:
             watched, since = lease.version, anyio.current_time()
             _LOGGER.warning(
-                "conversation %s: waits for the compaction that another writer began at version %d, until %s at most",
+                "conversation %s: waiting for the compaction that another writer began at version %d, until %s at most",
                 *(log.fold.conversation, lease.version, lease.expires_at.isoformat(timespec="seconds")),
             )
         if anyio.current_time() - since >= min(lease.expires_at - now, LEASE).total_seconds():

@@ -152,8 +152,8 @@ def warn_of_limit(context: RenderedContext, refusal: ContextLimit | None) -> Non
     limit, allowed = None if refusal is None else refusal.limit, context.policy.max_tokens
     if limit is not None and limit < allowed:
         _LOGGER.warning(
-            "the model takes %d tokens and the policy allows %d (max_tokens): each context between them is refused "
-            "first and compacted then; give the conversation a policy with max_tokens=%d",
+            "the model takes %d tokens and the policy allows %d (max_tokens): a context between the two is compacted "
+            "only after the model refused it. Give the conversation a policy with max_tokens=%d",
             limit,
             allowed,
             limit,

@@ -288,7 +288,7 @@ class Fold:
             elif path in addressed:
                 raise InvalidBlock("path", f"{path!r} is given twice in one append")
             elif path.startswith(SIGN):
-                raise InvalidBlock("path", f"{path!r} begins with {SIGN}, as an address does; begin it otherwise")
+                raise InvalidBlock("path", f"{path!r} begins with {SIGN}, as an address does; choose another beginning")
             addressed[path] = block.placed(turn_id=turn_id, path=path, at=block.at or at)
             by_version[version] = path
         return list(addressed.values())

@@ -254,7 +254,7 @@ async def _wanted(store: EventStore, conversation: str, places: Sequence[str], t
         plain = [] if address is None else await store.read_versions(conversation, [address.version])
         if plain and appended_block(plain[0].payload) is None:
             if not text:
-                raise InvalidArgument("path", f"{place!r} is no block: give the words to take out of it as `text`")
+                raise InvalidArgument("path", f"{place!r} is not a block: give the words to take out of it as `text`")
             found.events.add(plain[0].version)
             continue
         try:

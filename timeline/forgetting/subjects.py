@@ -90,7 +90,7 @@ async def find_subject(
     """
     checks.written("text", text)
     if not text.strip():
-        raise InvalidArgument("text", "is what to look for, and not blank")
+        raise InvalidArgument("text", "is blank; give the text to look for")
     if conversations is not None:
         checks.listed("conversations", conversations)
     if conversations is None:

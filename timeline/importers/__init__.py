@@ -196,7 +196,7 @@ def _read(source: Path) -> bytes | None:
         if source.is_dir():
             raise ImportFailed(str(source), "this is a folder. Give a file, or several: timeline import FOLDER/*.jsonl")
         if source.exists() and not source.is_file():
-            raise ImportFailed(str(source), "this is no regular file. Copy the recording to a file first.")
+            raise ImportFailed(str(source), "this is not a regular file. Copy the recording to a file first.")
         return read_file(source)
     except IsDatabase:
         return None

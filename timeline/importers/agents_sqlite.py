@@ -88,7 +88,7 @@ def _read(file: Path, query: str) -> list[Recording]:
         if not messages:
             raise ImportFailed(
                 str(file),
-                "this is a SQLite database, but none of the OpenAI Agents SDK: no table in it holds session_id and "
+                "this is a SQLite database, but not one of the OpenAI Agents SDK: no table in it holds session_id and "
                 "message_data. Give another file.",
             )
         structure = next((name for name, has in columns.items() if has >= _STRUCTURE), None)

@@ -96,7 +96,7 @@ def _read(numbered: list[tuple[int, Any]], name: str, report: Report, about: dic
     for message in messages:
         recorded_at = _time_of(message.value)
         if recorded_at is None:
-            report.note("missing_time", message.line, "a second behind the message before it")
+            report.note("missing_time", message.line, "a second after the message before it")
         # Only earlier messages count, so that a message keeps its time as the chat grows.
         at = recorded_at or at + timedelta(seconds=1)
         reader.read(message, at)

@@ -65,7 +65,7 @@ def read_claude_stream_document(document: list[Any], name: str) -> list[Recordin
     report = Report(format=FORMAT, lines=len(document), records=len(document))
     records = [Record(number, value) for number, value in enumerate(document, start=1) if isinstance(value, dict)]
     if len(records) < len(document):
-        report.note("invalid", 1, f"{len(document) - len(records)} messages that are no objects")
+        report.note("invalid", 1, f"{len(document) - len(records)} messages that are not objects")
     return _read(records, report, name)
 
 

@@ -137,7 +137,7 @@ def read_codex_document(document: dict[str, Any], name: str) -> list[Recording]:
     rows = [document["session"], *(item for item in document["items"] if isinstance(item, dict))]
     report = Report(format=FORMAT, lines=len(rows), records=len(rows))
     if len(rows) <= len(document["items"]):
-        report.note("invalid", 1, f"{len(document['items']) + 1 - len(rows)} items that are no objects")
+        report.note("invalid", 1, f"{len(document['items']) + 1 - len(rows)} items that are not objects")
     return _Rollout([Record(n, row) for n, row in enumerate(rows, start=1)], report, name).recordings()
 
 

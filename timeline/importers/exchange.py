@@ -69,9 +69,11 @@ def replied_items(document: Any, items: list[Any], report: Report) -> list[Messa
             return [output]
         case list() if found := _objects(output):
             if len(found) < len(output):
-                report.note("invalid", len(items) + 1, f"{len(output) - len(found)} items of the output are no objects")
+                report.note(
+                    "invalid", len(items) + 1, f"{len(output) - len(found)} items of the output are not objects"
+                )
             return found
-    report.note("invalid", len(items) + 1, "an output that is no list of items")
+    report.note("invalid", len(items) + 1, "an output that is not a list of items")
     return []
 
 

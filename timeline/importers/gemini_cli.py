@@ -203,7 +203,7 @@ class _Reader:
         values = listed if isinstance(listed, list) else [] if listed is None else [listed]
         found = [value for value in values if isinstance(value, dict)]
         if len(found) < len(values):
-            self._report.note("invalid", origin.line, f"{key} that are no objects")
+            self._report.note("invalid", origin.line, f"{key} that are not objects")
         return found
 
 

@@ -84,7 +84,7 @@ class _Reader:
     def read(self, message: Any, number: int) -> None:
         """Read one message; ``number`` counts from 1."""
         if not isinstance(message, dict):
-            self._report.note("invalid", number, "a message that is no object")
+            self._report.note("invalid", number, "a message that is not an object")
             return
         extra = message.get("extra")
         extra = extra if isinstance(extra, dict) else {}
@@ -106,7 +106,7 @@ class _Reader:
         return bool(self._open) and (self._is_text or submits)
 
     def _timeless(self, number: int) -> datetime:
-        self._report.note("missing_time", number, "a second behind the message before it")
+        self._report.note("missing_time", number, "a second after the message before it")
         return self._at + timedelta(seconds=1)
 
     def _origin(self, number: int, index: int = 0) -> Origin:

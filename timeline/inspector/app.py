@@ -204,7 +204,7 @@ class _Inspector:
         """Take a decision, if one is asked for where that is allowed, by a page of ours or by a script."""
         here = len(segments) == 4 and segments[:2] == ["v1", "conversations"] and segments[3] == "decisions"
         if request.method != "POST" or not here:
-            raise Refused(405, "method-not-allowed", "This address is only read: use GET.")
+            raise Refused(405, "method-not-allowed", "This address can only be read: use GET.")
         if request.headers.get("sec-fetch-site", "same-origin") != "same-origin" or DECIDING not in request.headers:
             cure = f"Only the server's own page decides, and scripts that send the header {DECIDING}"
             raise Refused(403, "foreign-request", f"{cure}.")

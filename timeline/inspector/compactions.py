@@ -44,11 +44,11 @@ async def show_compaction(reader: Reader, asked: AskedCompaction) -> Compaction:
     versions = [row.version for row in rows]
     if asked.version not in versions:
         near = [str(Address(v)) for v in sorted(versions, key=lambda v: abs(v - asked.version))[:3]]
-        raise BlockNotFound(asked.id, str(Address(asked.version)), near, problem="it is no compaction")
+        raise BlockNotFound(asked.id, str(Address(asked.version)), near, problem="it is not a compaction")
     [event] = await reader.store.read_versions(asked.id, [asked.version])
     card = _card(event, rows, await _failures(reader, asked.id))
     if card is None:
-        raise BlockNotFound(asked.id, str(Address(asked.version)), problem="it is no compaction any more")
+        raise BlockNotFound(asked.id, str(Address(asked.version)), problem="it is no longer a compaction")
     return card.model_copy(update={"conversation": asked.id})  # a fork's card may be of what it shares
 
 

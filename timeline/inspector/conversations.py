@@ -82,7 +82,7 @@ def _parsed(cursor: str) -> _Place:
     with suppress(ValueError):
         if between:
             return parse_instant(at), id_
-    raise InvalidFilter("cursor", f"{cursor!r} is no place in the list. Pass the `next_cursor` of the answer before")
+    raise InvalidFilter("cursor", f"{cursor!r} is not a place in the list. Pass the `next_cursor` of the answer before")
 
 
 def conversation_row(info: ConversationInfo, tally: Tally) -> ConversationRow:

@@ -51,7 +51,7 @@ def _live() -> dict[str, Any]:
     behind = {"name": "after", "in": "query", "required": False, "schema": {"type": "string"}}
     stream = {"200": {"description": "Server-sent events.", "content": {"text/event-stream": {}}}}
     now = {"200": {"description": "The answer.", "content": {"application/json": {}}}}
-    words = "Stream what happens to a conversation's context, behind Last-Event-ID or ``after``."
+    words = "Stream what happens to a conversation's context, after Last-Event-ID or ``after``."
     return {
         "/v1/conversations/{id}/events": {
             "get": {"operationId": "events", "summary": words, "parameters": [id_, behind], "responses": stream}

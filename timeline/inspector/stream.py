@@ -187,7 +187,7 @@ class _Place(NamedTuple):
             return cls(None)
         version, dot, had = id_.partition(".")
         if len(id_) > 30 or not (version.isdecimal() and version.isascii()) or (dot and not had.isdecimal()):
-            raise InvalidArgument("after", f"{id_[:30]!r} is no id of this stream: it is a version, such as 84")
+            raise InvalidArgument("after", f"{id_[:30]!r} is not an id of this stream: give a version, such as 84")
         return cls(int(version) - 1, int(had)) if dot else cls(int(version))
 
 

@@ -153,7 +153,7 @@ def _read(message: BaseMessage, number: int, *, is_begun: bool) -> list[Block]:
             author = getattr(message, "role", None) or getattr(message, "name", None) or kind
             text = _joined(message.content)
             return [CustomBlock(type="chat.message", author=str(author), text=text)] if text else []
-    raise InvalidBlock(f"messages[{number}]", f"is no message of LangChain's, but of type {type(message).__name__}")
+    raise InvalidBlock(f"messages[{number}]", f"must be a message of LangChain's, not of type {type(message).__name__}")
 
 
 def is_summary(message: BaseMessage) -> bool:

@@ -191,7 +191,7 @@ def read_prices(file: str | PathLike[str] | None = None) -> PriceTable:
     try:
         text = read_text(file)
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise InvalidPrices(str(file), "", f"it cannot be read: {reason}") from None
     table = _parsed(text, str(file)).over(packaged_prices())
     known = {rule.name for rule in table.caches}

@@ -234,7 +234,7 @@ def paced(events: Sequence[RecordedEvent], pauses: float, *, since: datetime) ->
     try:
         return [_moved(event, lambda at: since + (at - since) * pauses) for event in events]
     except OverflowError:
-        raise InvalidArgument("pauses", f"{pauses:g} times the recorded time ends behind the year 9999") from None
+        raise InvalidArgument("pauses", f"{pauses:g} times the recorded time ends after the year 9999") from None
 
 
 def _moved(event: RecordedEvent, when: Callable[[datetime], datetime]) -> RecordedEvent:

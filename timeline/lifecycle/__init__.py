@@ -102,9 +102,9 @@ def check(after: int | None, interval: float) -> None:
         InvalidArgument: ``after`` is no version, or ``interval`` no number of seconds.
     """
     if after is not None and (not isinstance(after, int) or isinstance(after, bool) or after < 0):
-        raise InvalidArgument("after", f"{after!r} is no version: 0 is the beginning")
+        raise InvalidArgument("after", f"{after!r} is not a version: 0 is the beginning")
     if isinstance(interval, bool) or not isinstance(interval, int | float) or not interval > 0:
-        raise InvalidArgument("interval", f"{interval!r} is no number of seconds above 0")
+        raise InvalidArgument("interval", f"{interval!r} is not a number of seconds above 0")
 
 
 def _source(store: EventStore, conversation: str | None) -> Source:

@@ -103,7 +103,7 @@ async def steps(
     source = OneConversation(store, conversation, _LIVE, _PAGE)
     end = await source.end()
     if after is not None and after > end:
-        raise InvalidArgument("after", f"{after} is behind the newest version of {conversation!r}, which is {end}")
+        raise InvalidArgument("after", f"{after} is after the newest version of {conversation!r}, which is {end}")
     place = end if after is None else after
     usage = await _usage_at(store, conversation, place)
     while True:

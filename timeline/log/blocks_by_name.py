@@ -143,7 +143,9 @@ async def _at(store: EventStore, conversation: str, version: int, name: str, unt
     block = appended_block(event.payload)
     if block is None:
         nearest = await _nearest(store, conversation, version, until)
-        raise BlockNotFound(conversation, name, nearest, problem=f"version {version} is no block: it is {event.type}")
+        raise BlockNotFound(
+            conversation, name, nearest, problem=f"version {version} is not a block: it is {event.type}"
+        )
     return FoundBlock(conversation, event, block)
 
 

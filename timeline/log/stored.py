@@ -479,7 +479,7 @@ class StoredLog:
         try:
             fold = await fold_near(self._store, id_, until=self._fold.version, without=versions)
         except HistoryUnavailable:
-            _LOGGER.warning("conversation %s: what was abandoned stays in a summary, its originals are gone", id_)
+            _LOGGER.warning("conversation %s: abandoned blocks stay in a summary, because its originals are gone", id_)
             return self._fold.copy(), decisions
         return fold, [CompactionReverted(versions=tuple(versions)), *decisions]
 

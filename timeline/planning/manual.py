@@ -48,7 +48,7 @@ def hide(
     """
     if mode == "omit":
         if text is not None:
-            raise InvalidArgument("text", "what is omitted shows no text; leave one of the two out")
+            raise InvalidArgument("text", "an omitted block shows no text; leave out one of the two")
         members = group_of(window, item)
         for member in members:
             check_may_hide(window, member)

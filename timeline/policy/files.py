@@ -53,7 +53,9 @@ def by_name(name: str, /, **changes: Any) -> Policy:
         InvalidLimits: a model is named, and a file of limits cannot be used.
     """
     if not isinstance(name, str):
-        raise InvalidPolicy("preset", f"it is a policy's name, such as 'balanced', not of type {type(name).__name__}")
+        raise InvalidPolicy(
+            "preset", f"it must be a policy's name, such as 'balanced', not of type {type(name).__name__}"
+        )
     if (preset := PRESETS.get(name)) is not None:
         return preset(**changes)
     if (text := designs().get(name)) is not None:
@@ -99,7 +101,7 @@ def load_policy(path: str | PathLike[str], **changes: Any) -> Policy:
     try:
         text = read_text(path)
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise InvalidPolicy("", f"it cannot be read: {reason}", file=str(path)) from None
     return parse_policy(text, file=str(path), **changes)
 
@@ -151,7 +153,7 @@ def _whole(fields: dict[str, Any]) -> Policy:
 def _changed(preset: Any, fields: dict[str, Any]) -> Policy:
     """Apply changes to a preset: its own keywords first, then single fields, tables field by field."""
     if not isinstance(preset, str):
-        raise InvalidPolicy("preset", f"it is the name of a preset, not {preset!r}")
+        raise InvalidPolicy("preset", f"it must be the name of a preset, not {preset!r}")
     tables = {name: value for name, value in fields.items() if isinstance(value, dict)}
     policy = by_name(preset, **{name: value for name, value in fields.items() if name not in tables})
     if not tables:

@@ -172,7 +172,7 @@ def limits_of(
         InvalidLimits: a file cannot be read, or an entry of it does not hold.
     """
     if not isinstance(model, str):
-        raise InvalidArgument("model", f"is a model's name, such as 'gpt-4o', not of type {type(model).__name__}")
+        raise InvalidArgument("model", f"must be a model's name, such as 'gpt-4o', not of type {type(model).__name__}")
     tables = _tables(file)
     found = next((limits for table in tables if (limits := table.find(model, preset)) is not None), default)
     if found.trigger is None:
@@ -239,7 +239,7 @@ def read_limits(file: str | PathLike[str]) -> LimitsTable:
     try:
         text = read_text(file)
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise InvalidLimits(str(file), "", f"it cannot be read: {reason}") from None
     return _parsed(text, str(file))
 

@@ -151,7 +151,7 @@ def of_model(
             _warn_of_unknown(limits, policy.max_tokens, preset)
         limits = limits_of(limits, default=ModelLimits(context=policy.max_tokens), preset=preset)
     elif not isinstance(limits, ModelLimits):
-        raise InvalidPolicy("model", f"it is a model's name, or what limits_of says, not {limits!r}")
+        raise InvalidPolicy("model", f"it must be a model's name, or what limits_of returned, not {limits!r}")
     reserve = policy.output_reserve
     if "output_reserve" in takes and limits.max_output is not None:
         reserve = limits.max_output

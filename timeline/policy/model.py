@@ -419,7 +419,9 @@ class Policy(Frozen):
             InvalidArgument: ``ratio`` is not a number above 0.
         """
         if not isinstance(ratio, int | float) or isinstance(ratio, bool) or not 0 < ratio < math.inf:
-            raise InvalidArgument("ratio", f"is the provider's tokens for one of the counter's, above 0, not {ratio!r}")
+            raise InvalidArgument(
+                "ratio", f"must be the provider's tokens for one of the counter's, above 0, not {ratio!r}"
+            )
         margin = max(_LEAST_MARGIN, min(1.0, ratio - 1))
         return self.model_copy(update={"margin": round(margin, 4)})
 
@@ -481,7 +483,7 @@ def check_policy(argument: str, value: Any) -> None:
     """
     if not isinstance(value, Policy):
         given = repr(value) if isinstance(value, str) and len(value) <= _LONGEST else f"of type {type(value).__name__}"
-        raise InvalidArgument(argument, f"is a policy, such as policies.cut_point(), not {given}")
+        raise InvalidArgument(argument, f"must be a policy, such as policies.cut_point(), not {given}")
 
 
 @lru_cache(maxsize=256)

@@ -19,12 +19,12 @@ def read_toml(text: str) -> dict[str, Any]:
     """Return the fields of a TOML text.
 
     Raises:
-        InvalidToml: it is no TOML, nested too deeply, or holds a number of thousands of digits.
+        InvalidToml: it is not TOML, nested too deeply, or holds a number of thousands of digits.
     """
     try:
         fields = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InvalidToml(f"it is no TOML: {error}") from None
+        raise InvalidToml(f"it is not TOML: {error}") from None
     except RecursionError:
         fields = None
     except ValueError:  # of `int`: Python reads no number of more than some thousand digits

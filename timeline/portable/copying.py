@@ -285,7 +285,7 @@ async def _check_shared(into: EventStore, info: ConversationInfo, parent: str) -
         raise ImportFailed(
             info.id,
             f"it shares versions 1 to {info.base} of {parent!r}, of which the other store holds {there or 'none'}. "
-            "Nothing of it was copied; mend what keeps that one from being copied, then copy again.",
+            f"Nothing of it was copied; mend what keeps {parent!r} from being copied, then copy again.",
         )
 
 
@@ -314,8 +314,8 @@ async def _compare(
         if _identity(ours) != _identity(other):
             raise ImportFailed(
                 info.id,
-                f"the other store holds a conversation of this id that is another one from version {ours.version} on. "
-                "Nothing of it was copied; copy it into another store, or erase the other one first.",
+                f"the other store holds another conversation of this id: the two differ from version {ours.version} "
+                "on. Nothing of it was copied; copy it into another store, or erase the other one first.",
             )
         if ours.checksum != other.checksum:
             raise ImportFailed(
@@ -372,8 +372,8 @@ async def _proved(store: EventStore, conversation: str, after: int, until: int) 
         place = (conversation, found.version, found.id, found.type, found.schema_version, found.at)
         if found.c is None or found.link != link(previous, *place, found.c):
             raise StoreCorrupt(
-                f"event {found.version} of conversation {conversation!r} is damaged: it is not the one that its chain "
-                "has. `timeline verify` names all that does not hold. Put a backup of the store in its place."
+                f"event {found.version} of conversation {conversation!r} is damaged: it does not match its "
+                "chain. `timeline verify` names all damage. Put a backup of the store in its place."
             )
         previous = found.link
         yield found

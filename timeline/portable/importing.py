@@ -56,8 +56,8 @@ async def import_copy(
     if copy.first_version > 1:
         raise ImportFailed(
             copy.conversation,
-            f"what lay before its version {copy.first_version} had been scavenged when it was exported, and a log "
-            "is imported from its beginning. Import an export made before, or copy the database file.",
+            f"what lay before its version {copy.first_version} had been scavenged when it was exported, and only a "
+            "whole log can be imported. Import an export made before that, or copy the database file.",
         )
     opened = _opening(copy)
     base = copy.base or _base_of(opened)
@@ -98,7 +98,7 @@ async def _compare(store: EventStore, copy: LogCopy, base: int, version: int) ->
         if found is not None and not _same(found, event):
             raise ImportFailed(
                 copy.conversation,
-                f"the database holds a conversation of this id that is another one from version {event.version} on. "
+                f"the database holds another conversation of this id: the two differ from version {event.version} on. "
                 "Nothing of it was imported; import it into another database with --db.",
             )
         known += found is not None
@@ -128,7 +128,7 @@ def _run(copy: LogCopy, version: int) -> list[CopiedEvent]:
     end = version + len(events)
     if max(copy.events, default=0) > end or end < copy.version:
         waiting = sum(number > end for number in copy.events)
-        problem = f"version {end + 1} is missing or damaged; {waiting} events behind it were left out"
+        problem = f"version {end + 1} is missing or damaged; {waiting} events after it were left out"
         copy.report.note("gap", 0, f"{copy.conversation}: {problem}. Import a sound copy of the file to go on.")
     return events
 
@@ -138,8 +138,8 @@ async def _check_parent(store: EventStore, copy: LogCopy, opened: ConversationOp
     if await held_version(store, parent) < base:
         raise ImportFailed(
             copy.conversation,
-            f"it was forked from {parent!r} at version {base}, which is not in the database. Import that one first, or "
-            "a file that this one was exported to alone, which holds what they share.",
+            f"it was forked from {parent!r} at version {base}, which is not in the database. Import that conversation "
+            "first. Or export this one alone, and import that file: it also holds what the two share.",
         )
 
 

@@ -330,7 +330,7 @@ def _event(value: dict[str, Any]) -> CopiedEvent:
     moment = parse_instant(at)
     written = instant_text(moment)
     if payload_text(payload, moment, written) != text or written != at or value["version"] < 1:
-        raise ValueError("this version of timeline would write it otherwise")
+        raise ValueError("this version of timeline would write it differently")
     salt, c, link = (bytes.fromhex(value[name]) if name in value else None for name in ("salt", "c", "link"))
     if salt is not None and (c is None or commitment(salt, value["checksum"]) != c):
         raise ValueError("it does not match its commitment")

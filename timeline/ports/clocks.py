@@ -64,7 +64,7 @@ def time_of(clock: Clock) -> datetime:
     at = clock.now()
     if not isinstance(at, datetime):
         raise InvalidArgument(
-            "clock", f"gives a moment, such as datetime.now(UTC), not one of type {type(at).__name__}"
+            "clock", f"must give a moment, such as datetime.now(UTC), not an object of type {type(at).__name__}"
         )
     try:
         return utc(at)

@@ -71,4 +71,4 @@ class Hooks:
         for each in fields(self):
             hook = getattr(self, each.name)
             if hook is not None and not callable(hook):
-                raise InvalidArgument(each.name, f"is a function, not of type {type(hook).__name__}")
+                raise InvalidArgument(each.name, f"must be a function, not of type {type(hook).__name__}")

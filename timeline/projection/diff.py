@@ -215,7 +215,7 @@ def diff(
     Raises:
         InvalidArgument: there is no such wire format, or its bytes are not sent to any provider.
     """
-    parted = None if shared is None else Cause("forked", f"the conversations part behind version {shared}", shared)
+    parted = None if shared is None else Cause("forked", f"the conversations part after version {shared}", shared)
     entered, left, changed = _blocks(before, after, sys.maxsize if shared is None else shared)
     neutral = _prefix("neutral", before, after, _neutral_pieces, parted)
     names = ("system", "tools", "ephemeral", "cache_points")

@@ -115,7 +115,9 @@ def _opening(
     @wraps(method)
     def opened(store: Store, /, *args: P.args, **kwargs: P.kwargs) -> Timeline:
         if not isinstance(store, Store):
-            raise InvalidArgument("store", "is open, from here: with timeline.sync.open_store('agent.db') as store")
+            raise InvalidArgument(
+                "store", "must be an open store from here: with timeline.sync.open_store('agent.db') as store"
+            )
         return store.opened(lambda inner: method(inner, *args, **kwargs))
 
     return opened

@@ -57,7 +57,7 @@ def plain_events(stream: Any) -> None:
     if not isinstance(stream, Iterable):
         cure = "take the SDK's blocking client, or the library without timeline.sync for an asynchronous stream"
         raise InvalidArgument(
-            "stream", f"is read by `for`, and an object of type {type(stream).__name__} cannot be; {cure}"
+            "stream", f"must be a stream for `for`, not an object of type {type(stream).__name__}; {cure}"
         )
 
 
@@ -95,7 +95,7 @@ def calling(
     @wraps(method)
     def call(self: Any, function: Callable[[A], R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         if not callable(function):
-            raise InvalidArgument("call", f"is a function of a context, not of type {type(function).__name__}")
+            raise InvalidArgument("call", f"must be a function of a context, not of type {type(function).__name__}")
 
         async def in_thread(argument: A) -> R:
             return cast("R", answered(await anyio.to_thread.run_sync(function, argument)))

@@ -36,7 +36,7 @@ def get_counter(name: str) -> TokenCounter:
         InvalidPolicy: there is no counter of this name.
     """
     if name not in COUNTER_NAMES:
-        raise InvalidPolicy("counter", f"{name!r} is none of {', '.join(COUNTER_NAMES)}")
+        raise InvalidPolicy("counter", f"{name!r} is not one of {', '.join(COUNTER_NAMES)}")
     return QuarterCounter() if name == "chars4" else FirstCounter(name)
 
 

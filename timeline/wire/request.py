@@ -249,7 +249,7 @@ def _checked(wire: str, model: str, parameters: Mapping[str, Any]) -> dict[str, 
         InvalidArgument: there is no model, or a parameter cannot be one.
     """
     if not isinstance(model, str) or not model.strip():
-        raise InvalidArgument("model", "is the id of the model that the request is for")
+        raise InvalidArgument("model", "must be the id of the model that the request is for")
     try:
         checked: dict[str, Any] = repair_json(dict(parameters))
         compact_json(checked)
@@ -260,10 +260,10 @@ def _checked(wire: str, model: str, parameters: Mapping[str, Any]) -> dict[str, 
         raise InvalidArgument("parameters", problem)
     _refuse_given(wire, checked.keys())
     for name in sorted(_SDK_ONLY & checked.keys()):
-        raise InvalidArgument(name, "is no part of the body; pass it to the SDK's method beside the arguments")
+        raise InvalidArgument(name, "is not a part of the body; pass it to the SDK's method beside the arguments")
     inner = "config" if wire == "gemini" else EXTRA_BODY
     if not isinstance(extra := checked.get(inner, {}), dict):
-        raise InvalidArgument(inner, "is a dict of parameters")
+        raise InvalidArgument(inner, "must be a dict of parameters")
     _refuse_given(wire, extra.keys(), within=inner)
     _refuse_credentials(checked)
     _refuse_credentials(extra, within=inner)
@@ -289,7 +289,9 @@ def _refuse_credentials(given: Mapping[str, Any], *, within: str = "") -> None:
     for name, value in given.items():
         place = f"{within}.{name}" if within else name
         if is_credential(name):
-            raise InvalidArgument(place, "is the client's; give it to the client, because the log keeps parameters")
+            raise InvalidArgument(
+                place, "belongs to the client; give it to the client, because the log keeps parameters"
+            )
         if name in {"http_options", "httpOptions"} and isinstance(value, dict):  # Google's SDK takes them in `config`
             _refuse_credentials(value, within=place)
 
@@ -335,4 +337,4 @@ def _refuse_given(wire: str, names: Any, *, within: str = "") -> None:
     for name in names:
         if name in given_keys(wire) or name in {"model", "modelId"} or within == TOOL_CONFIG:
             cure = "pass the model as model=" if name in {"model", "modelId"} else "pass it to render()"
-            raise InvalidArgument(f"{within}.{name}" if within else name, f"is what the context gives; {cure}")
+            raise InvalidArgument(f"{within}.{name}" if within else name, f"comes from the context; {cure}")

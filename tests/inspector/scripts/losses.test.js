@@ -39,5 +39,5 @@ test("a dry run says what would change, and a decision what it did", () => {
   assert.match(tried({ ...answer, blocks: Array.from({ length: 8 }, (_, version) => ({ version })) }), /@5 and 2 more/);
   assert.match(tried({ ...answer, decision: "undo", reverted: [7], blocks: [] }), /1 compaction would be undone: @7/);
   assert.match(tried({ ...answer, decision: "fork", conversation: "c.fork-3", base: 3 }), /c.fork-3 would share the log up to version 3/);
-  assert.equal(decided({ ...answer, decision: "fork", conversation: "c.fork-3", base: 3 }), "c.fork-3 begins behind version 3.");
+  assert.equal(decided({ ...answer, decision: "fork", conversation: "c.fork-3", base: 3 }), "c.fork-3 begins after version 3.");
 });

@@ -303,7 +303,7 @@ async def test_what_a_list_prints_is_read_by_its_address_alone(db: Path) -> None
             assert await ask(client, "read", conversation="work", path=bare) == read
         unknown = await ask(client, "read", conversation="work", path="@1")
         assert (unknown["outcome"], unknown["address"]) == ("unknown", "")
-        assert "version 1 is no block: it is conversation.opened. Nearest addresses: @" in unknown["content"]
+        assert "version 1 is not a block: it is conversation.opened. Nearest addresses: @" in unknown["content"]
         nameless = await client.call_tool("read", {"path": "@2"})
         assert nameless.is_error
         assert "an address with it: cards@152" in said(nameless)

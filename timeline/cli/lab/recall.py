@@ -48,9 +48,9 @@ def print_recall(stands: Sequence[Standing]) -> None:
     )
     say("held by summaries: facts of their ranges that later answers used, and how many for each 100 tokens of them,")
     say("with the record / without it. invented: names and numbers of summaries that nothing in their range holds.")
-    say("cost with reads: with a read for each fact out of sight, and the tokens that first brought what is gone.")
+    say("cost with reads: adds a read for each fact out of sight, and the tokens that first brought what is gone.")
     if any(stand.totals.refused for stand in stands):
-        say("The facts of a refused call count nowhere: there is no context in which to look for them.")
+        say("The facts of a refused call are not counted: it has no context in which to look for them.")
 
 
 def _cells(stand: Standing) -> tuple[object, ...]:

@@ -195,26 +195,26 @@ def _print(stands: Sequence[Standing], runs: Sequence[RunResult]) -> None:
     write()
     unit = _UNITS[stands[0].cost_in]
     first = stands[0].policy
-    say(f"cost: all input and the summaries, as a share of the cost of {first}, in {unit}.")
+    say(f"cost: of all input and the summaries, as a share of the cost of {first}, in {unit}.")
     if any(stand.totals.collapses for stand in stands):
         say("cache broke: calls that lost more than half of the cached prefix, by cause.")
     if any(stand.totals.refused for stand in stands):
-        say(f"refused: a refused call costs nothing; such a cost is a share of what {first} pays for the other calls.")
+        say(f"refused: a refused call costs nothing, so the share compares only the other calls with {first}.")
     if any(stand.totals.refused for stand in stands if stand.policy == first):
-        say(f"{first} refuses calls itself: what the others pay for these is in no share.")
+        say(f"{first} itself refuses calls: no share includes what the others pay for these.")
     for stand in stands:
         if stand.same_as:
             say(f"{stand.policy} at {stand.max_tokens:,} sends the same as {stand.same_as} at every call.")
         if stand.failed_recordings:
             name, count = stand.policy, stand.failed_recordings
             failed = f"{count:,} file{'' if count == 1 else 's'} could not be replayed under {name}"
-            say(f"{failed} at {stand.max_tokens:,}, so its cost compares with no other.")
+            say(f"{failed} at {stand.max_tokens:,}, so its cost cannot be compared with others.")
     capped = {one.max_tokens for one in runs if one.fixed < one.measured_fixed}
     if resumed := {(one.file, one.conversation) for one in runs if one.unrecorded}:
         named = f"{len(resumed):,} conversation{'' if len(resumed) == 1 else 's'}"
-        say(f"{named} went on from another file: the history before it is replayed by its size.")
+        say(f"{named} went on from another file: of the history before that, only the size is replayed.")
     for limit in sorted(capped):
-        say(f"At {limit:,} the system prompt and tools would not leave room: they are counted smaller than they are.")
+        say(f"At {limit:,} the system prompt and tools would leave no room: they are counted as smaller than they are.")
 
 
 def _print_unpriced(runs: Sequence[RunResult], options: Options) -> None:
@@ -224,14 +224,14 @@ def _print_unpriced(runs: Sequence[RunResult], options: Options) -> None:
     if models and options.cache is None:
         names = ", ".join(sorted(model or "a model that the recording does not name" for model in models))
         say(f"No price is known of {names}: the calls count as if Anthropic's cache kept them, at its ratios.")
-        say("For a local model give --cache none; --prices takes prices and rules of your own.")
+        say("For a local model use --cache none; --prices takes a file with your own prices and rules.")
 
 
 def _print_hour(runs: Sequence[RunResult], works: Sequence[Work]) -> None:
     """Say that recordings of an hour do not show what policies ask the hour for, where they ask differently."""
     differ = len({work.policy.cache_points.kept_long for work in works}) > 1
     if differ and works[0].options.cache is None and any(one.lifetime == "1h" for one in runs):
-        say("What was kept for an hour is so under every policy; --cache 5m goes by what each one keeps so long.")
+        say("What was kept for an hour is so under every policy; --cache 5m lets each policy decide.")
 
 
 _UNITS: Final = {"money": "dollars", "units": "base tokens, as a model has no price"}

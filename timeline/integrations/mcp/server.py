@@ -270,7 +270,7 @@ def _refused_line(error: Exception) -> JSONRPCError | None:
         return None
     is_json, problem = damage_of(error) if line is None or not is_cut(line) else (True, TOO_LONG)
     refused = ErrorData(
-        code=INVALID_REQUEST if is_json else PARSE_ERROR, message=f"The line is no JSON-RPC message: {problem}"
+        code=INVALID_REQUEST if is_json else PARSE_ERROR, message=f"The line is not a JSON-RPC message: {problem}"
     )
     return JSONRPCError(jsonrpc="2.0", id=request_id(error), error=refused)
 

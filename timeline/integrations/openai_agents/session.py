@@ -590,7 +590,7 @@ def _settings(given: SessionSettings | dict[str, Any]) -> SessionSettings:
     try:
         return coerce_session_settings(given)
     except (TypeError, ValueError) as error:
-        raise InvalidArgument("session_settings", f"are no settings of the SDK's sessions: {error}") from error
+        raise InvalidArgument("session_settings", f"must be settings of the SDK's sessions: {error}") from error
 
 
 def _readable(items: Sequence[Any], batch: str) -> list[list[Block]]:

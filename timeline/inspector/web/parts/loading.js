@@ -93,7 +93,7 @@ function Unrecorded({ error }) {
 function inWords(error, of) {
   const said = String(error?.message ?? error);
   if (error?.status === 0) return ["The server does not answer", `${of} will be loaded as soon as it is back. If it was stopped, run timeline inspect again.`];
-  if (error?.status === 401 || error?.status === 403) return ["This page has no access any more", "Its token was of an earlier start. Open the address that timeline inspect prints."];
+  if (error?.status === 401 || error?.status === 403) return ["This page has no access any more", "Its token is from an earlier start. Open the address that timeline inspect prints."];
   if (error?.kind === "conversation-erased") return ["This conversation was erased", said];
   if (error?.status === 404) return [`${of} is not there`, said];
   if (error?.status === 410) return [`${of} is gone`, said];

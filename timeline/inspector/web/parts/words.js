@@ -3,8 +3,8 @@
 /** @type {Record<string, { label: string, sign: string, about: string }>} */
 export const STATES = {
   visible: { label: "sent", sign: "●", about: "the model sees it in full" },
-  carried: { label: "carried", sign: "◆", about: "inside a covered range, kept word for word" },
-  abridged: { label: "abridged", sign: "◕", about: "the model sees it without what the context says elsewhere, or numbers of lines that follow" },
+  carried: { label: "carried", sign: "◆", about: "inside a covered range, but kept word for word" },
+  abridged: { label: "abridged", sign: "◕", about: "the model sees it without passages that the context has elsewhere, or without most line numbers" },
   hidden: { label: "hidden", sign: "◐", about: "the model sees a short replacement" },
   omitted: { label: "left out", sign: "∅", about: "the model sees nothing of it" },
   covered: { label: "covered", sign: "○", about: "a summary stands for it" },

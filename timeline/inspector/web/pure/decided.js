@@ -22,7 +22,7 @@ export function tried(answer) {
     case "fork":
       return `${answer.conversation} would share the log up to version ${whole(answer.base)}, with a window of ${short(answer.after_tokens)} tokens. This conversation does not change.`;
     case "undo":
-      return `${counted(answer.reverted.length, "compaction")} would be undone: ${answer.reverted.map((/** @type {number} */ version) => `@${version}`).join(", ")}. ${counted(answer.blocks.length + answer.blocks_left_out, "block")} would be shown again. ${sizes(answer)} Nothing is compacted by itself until you compact.`;
+      return `${counted(answer.reverted.length, "compaction")} would be undone: ${answer.reverted.map((/** @type {number} */ version) => `@${version}`).join(", ")}. ${counted(answer.blocks.length + answer.blocks_left_out, "block")} would be shown again. ${sizes(answer)} Nothing is compacted automatically until you compact.`;
     case "compact":
       return `${counted(answer.gone, "block")} would be covered by a summary, which is written here without a model. ${sizes(answer)}`;
     default:
@@ -32,6 +32,6 @@ export function tried(answer) {
 
 /** What happened. @param {any} answer of a decision that was taken */
 export function decided(answer) {
-  if (answer.decision === "fork") return `${answer.conversation} begins behind version ${whole(answer.base)}.`;
+  if (answer.decision === "fork") return `${answer.conversation} begins after version ${whole(answer.base)}.`;
   return `Done, as version ${whole(answer.version)} of the log. ${sizes(answer).replace("goes", "went").replace("stays", "stayed")}`;
 }

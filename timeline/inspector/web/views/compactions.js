@@ -17,7 +17,7 @@ export function Compactions({ id, row, given, at }) {
   return html`<${Shown} answer=${found} of="The compactions" lines=${6}>${(/** @type {any} */ data) => {
     const cards = data.compactions;
     if (!cards.length && !(data.failures ?? []).length) {
-      return html`<${Empty} title="Nothing was compacted yet"><p>The context never came above the trigger of its policy, or the policy hides old blocks instead.</p><//><${CompactNow} id=${id} />`;
+      return html`<${Empty} title="Nothing was compacted yet"><p>The context never rose above the trigger of its policy, or the policy hides old blocks instead.</p><//><${CompactNow} id=${id} />`;
     }
     const newest = compactedAt(cards, at).newest ?? cards[at < row.version ? 0 : cards.length - 1];
     const chosen = cards.find((/** @type {any} */ card) => String(card.version) === given.compaction) ?? newest;
@@ -35,8 +35,8 @@ export function Compactions({ id, row, given, at }) {
 
 /** A compaction by hand, where that is allowed. @param {{ id: string }} props */
 function CompactNow({ id }) {
-  const choice = { key: "compact", label: "Compact now", given: { decision: "compact" }, field: { name: "instructions", label: "What the summary should attend to", placeholder: "nothing in particular" } };
-  return html`<${Decisions} id=${id} title="Compact now" note="Whatever the size of the context, under the policy of the conversation." choices=${[choice]} />`;
+  const choice = { key: "compact", label: "Compact now", given: { decision: "compact" }, field: { name: "instructions", label: "What the summary should focus on", placeholder: "nothing in particular" } };
+  return html`<${Decisions} id=${id} title="Compact now" note="Compacts whatever the size of the context, under the conversation's policy." choices=${[choice]} />`;
 }
 
 /** The row of all compactions, and of those that failed. @param {{ cards: any[], failures: any[], chosen: any, at: number }} props */
@@ -65,7 +65,7 @@ function Card({ id, card, cards, at, second, beside = null }) {
     <header>
       <h2 id=${`compaction-${card.version}`}>Compaction ${card.compaction_number}</h2>
       <p class="faint">${day(card.at)} ${clock(card.at)}, <a href=${linkTo("log", { at: card.version })}>version ${whole(card.version)}</a>${card.reverted_by ? html`, <strong>undone at <a href=${linkTo("log", { at: card.reverted_by })}>${whole(card.reverted_by)}</a></strong>` : ""}${card.version > at ? `, after version ${whole(at)}` : ""}</p>
-      ${second && html`<button class="quiet close" aria-label="Put this one away" onClick=${() => slide({ beside: null })}>✕</button>`}
+      ${second && html`<button class="quiet close" aria-label="Close this compaction" onClick=${() => slide({ beside: null })}>✕</button>`}
     </header>
     <${Saved} card=${card} />
     <${Facts} card=${card} />

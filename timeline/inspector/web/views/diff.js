@@ -16,7 +16,7 @@ const FIRST = 40;
 export function Diff({ id, at, points, given }) {
   const here = lastUpTo(points, at, (point) => point.version);
   if (given.other) return html`<${Across} id=${id} after=${points[here]} other=${given.other} />`;
-  if (here < 1) return html`<${Empty} title="There are no two calls to compare yet"><p>Move the slider behind the second call.</p><//>`;
+  if (here < 1) return html`<${Empty} title="There are no two calls to compare yet"><p>Move the slider past the second call.</p><//>`;
   const after = points[here];
   const before = points.find((point) => String(point.number) === given.from && point.number < after.number) ?? points[here - 1];
   return html`<div class="diff">
@@ -30,7 +30,7 @@ export function Diff({ id, at, points, given }) {
 
 /** What the newest context of another conversation has, and this one's has not. @param {{ id: string, after: any, other: string }} props */
 function Across({ id, after, other }) {
-  if (!after) return html`<${Empty} title="Nothing was sent yet at this version"><p>Move the slider behind a call: its context is held against the newest one of ${other}.</p><//>`;
+  if (!after) return html`<${Empty} title="Nothing was sent yet at this version"><p>Move the slider past a call: its context is compared with the newest one of ${other}.</p><//>`;
   return html`<div class="diff">
     <div class="choice"><span>From call <b>${after.number}</b> here, ${clock(after.at)}, ${short(after.total)} tokens, to the newest context of <a href=${writeAddress({ conversation: other, view: "context", given: {} })}>${other}</a></span>
       <button class="link" onClick=${() => slide({ other: "" })}>Compare calls of this conversation</button></div>

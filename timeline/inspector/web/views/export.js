@@ -11,11 +11,11 @@ import { linkTo } from "../parts/state.js";
 
 /** @type {Form[]} */
 const FORMS = [
-  { title: "One HTML file", about: "This page with the log inside: it opens from disk and asks nobody. It has every text that the log has.", options: "--html", form: "html" },
+  { title: "One HTML file", about: "This page with the log inside: it opens from disk and makes no request. It has every text that the log has.", options: "--html", form: "html" },
   { title: "The same, to be shared", about: "Without credentials and the names of home folders. Look over what is taken out first.", options: "--html --redact", form: "html", shared: true },
-  { title: "Bug bundle", about: "One zip to report a fault with: the log, the policy, versions, what verify says, the newest errors. Without credentials and the names of home folders. Look over what is taken out first.", options: "--format bundle", form: "bundle", shared: true },
+  { title: "Bug bundle", about: "One zip for a bug report: the log, the policy, versions, what verify says, the newest errors. Without credentials and the names of home folders. Look over what is taken out first.", options: "--format bundle", form: "bundle", shared: true },
   { title: "The log", about: "JSONL, every event; imports again, event for event.", options: "--format jsonl", form: "jsonl" },
-  { title: "Markdown", about: "To be read: prompts, answers, calls and results.", options: "--format markdown" },
+  { title: "Markdown", about: "To read: prompts, answers, calls and results.", options: "--format markdown" },
   { title: "Trajectory", about: "ATIF, for tools that evaluate or train agents: each step with its calls, results and tokens.", options: "--format atif", form: "atif" },
   { title: "Messages", about: "All of them, uncompacted, in a provider's format.", options: "--wire anthropic" },
 ];

@@ -14,7 +14,7 @@ export function Family({ id, row, at }) {
   return html`<${Shown} answer=${found} of="The family" lines=${5}>${(/** @type {any} */ data) => {
     const members = placed(data.family);
     return html`<div class="family">
-      ${members.length > 1 ? html`<${Lanes} members=${members} id=${id} />` : html`<${Empty} title="This conversation has no relatives"><p>Forks, subagents and attempts of it would be here, each as a lane.</p><//>`}
+      ${members.length > 1 ? html`<${Lanes} members=${members} id=${id} />` : html`<${Empty} title="This conversation has no relatives"><p>Forks, subagents and attempts would be shown here, each as a lane.</p><//>`}
       ${data.stretches?.length > 0 && html`<${Stretches} stretches=${data.stretches} version=${row.version} at=${at} />`}
       ${data.left_out > 0 && html`<p class="faint">${counted(data.left_out, "relative")} more; timeline ls lists them all.</p>`}
       <${ForkFrom} id=${id} at=${at} />

@@ -6,7 +6,7 @@ const KEYS = [
   ["/", "search in the open conversation, or in all of them"],
   ["j k", "next and previous row of the log"],
   ["[ ]", "previous and next turn"],
-  ["Enter", "open a block: its text, and why it is as it is"],
+  ["Enter", "open a block: its text, and why it is shown as it is"],
   ["Esc", "close it"],
   ["← →", "one version back and forth; with Shift, one call"],
   ["Home End", "the beginning of the log, and its end"],

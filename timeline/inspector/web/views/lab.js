@@ -14,13 +14,13 @@ const MOST_LIMITS = 4;
 
 /** @param {{ id: string, row: any, given: Record<string, string> }} props */
 export function Lab({ id, row, given }) {
-  if (!source.now.live) return html`<${Empty} title="No policies were compared for this file"><p>The lab runs the log again. On the machine that has it:</p><${Command} text=${`timeline lab ${shellWord(id)} --facts --html lab.html`} /><//>`;
+  if (!source.now.live) return html`<${Empty} title="No policies were compared for this file"><p>The lab replays the log. Run this on the machine that has the log:</p><${Command} text=${`timeline lab ${shellWord(id)} --facts --html lab.html`} /><//>`;
   const asked = given.policies && given.limits ? { policies: given.policies, limits: given.limits } : null;
   return html`<div class="lab">
     <${Choice} row=${row} given=${given} />
     ${asked
       ? html`<${Compared} key=${`${asked.policies} ${asked.limits}`} id=${id} asked=${asked} version=${row.version} />`
-      : html`<${Empty} title="Which policy would have served this log best?"><p>The log is run again under each policy and limit, priced by the rules of the provider's cache, and searched for the facts that its answers used. No model is called, and nothing is written. The first policy is what the others are held against.</p><//>`}
+      : html`<${Empty} title="Which policy would have served this log best?"><p>The log is run again under each policy and limit, priced by the rules of the provider's cache, and searched for the facts that its answers used. No model is called, and nothing is written. The others are compared with the first policy.</p><//>`}
   </div>`;
 }
 
@@ -36,7 +36,7 @@ function Choice({ row, given }) {
   const flip = (/** @type {string} */ name) => setChosen(chosen.includes(name) ? chosen.filter((one) => one !== name) : [...chosen, name].slice(-MOST));
   return html`<form onSubmit=${run}>
     <fieldset class="lab-policies"><legend>Policies, up to ${MOST}</legend>${known.map((name) => html`<label key=${name} class="toggle"><input type="checkbox" checked=${chosen.includes(name)} onChange=${() => flip(name)} /> ${name}</label>`)}</fieldset>
-    <div class="choice"><label>Limits <input class="limits" inputmode="numeric" required pattern="[1-9][0-9]{2,8}([, ]+[1-9][0-9]{2,8}){0,3}" title="Up to four numbers of tokens, a comma between them" value=${limits} onInput=${(/** @type {any} */ event) => setLimits(event.target.value)} /> tokens</label>
+    <div class="choice"><label>Limits <input class="limits" inputmode="numeric" required pattern="[1-9][0-9]{2,8}([, ]+[1-9][0-9]{2,8}){0,3}" title="Up to four numbers of tokens, separated by commas" value=${limits} onInput=${(/** @type {any} */ event) => setLimits(event.target.value)} /> tokens</label>
     <button class="primary" disabled=${!chosen.length}>Compare</button></div>
   </form>`;
 }

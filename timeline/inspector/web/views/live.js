@@ -26,13 +26,13 @@ export function Live({ id, row, found }) {
     // Nobody waits for the elements who does not look at them.
     if (live) import("../timeline-ui/timeline-ui.js").then(() => setReady(true), setReady);
   }, [live]);
-  if (!live) return html`<${Empty} title="This is a file"><p>It shows the log as it was when it was exported. Nothing comes in any more.</p><//>`;
+  if (!live) return html`<${Empty} title="This is a file"><p>It shows the log as it was when it was exported. No new events arrive.</p><//>`;
   if (ready === null) return html`<${Loading} of="What happens now" />`;
   if (ready !== true) return html`<${Failed} error=${ready} of="What happens now" />`;
   const stream = `v1/${pathOf(id, "events")}`;
   return html`<div class="live">
     <section class="card" aria-label="Now">
-      ${row.limit === null && html`<p>${row.tokens === null ? "Nothing was sent yet" : `${short(row.tokens)} tokens`}; no limit is known, so there is no bar of it.</p>`}
+      ${row.limit === null && html`<p>${row.tokens === null ? "Nothing was sent yet" : `${short(row.tokens)} tokens`}; no limit is known, so no bar is shown.</p>`}
       <tl-context-usage src=${stream}></tl-context-usage>
       <tl-compaction-indicator src=${stream}></tl-compaction-indicator>
       <tl-compaction-error src=${stream}></tl-compaction-error>
@@ -71,6 +71,6 @@ function Events({ stream, since }) {
     };
   }, [stream, since]);
   return html`<p role="status" class=${state === "there" ? "unseen" : "faint"}>${
-    state === "there" ? "" : state === "lost" ? "The stream broke off; it is asked for again." : state === "none" ? `No compaction, error or overflow since version ${whole(since)}. One shows here as it happens.` : `The events since version ${whole(since)} are being read.`
+    state === "there" ? "" : state === "lost" ? "The stream broke off; connecting again." : state === "none" ? `No compaction, error or overflow since version ${whole(since)}. One shows here as it happens.` : `The events since version ${whole(since)} are being read.`
   }</p><div ref=${place}></div>`;
 }

@@ -26,7 +26,7 @@ function SaidHere({ id, query, at }) {
       ? html`<p class="faint" role="status">${counted(data.found.length, "block")}${data.more ? ", and more" : ""}</p><ul class="found" onKeyDown=${moved}>${data.found.map((/** @type {any} */ one) => html`<li key=${one.version}><button class="found-row" onClick=${() => open({ block: `@${one.version}` })}>
           <span class="found-head"><${Kind} type=${one.type} /> <span class="mono">@${one.version}</span>${one.version > at ? html` <span class="faint">later</span>` : ""}${one.call ? html` <span class="faint">call ${one.call}</span>` : ""}${one.reverted_by ? html` <span class="faint">undone</span>` : ""}</span>
           <span class="snippet"><${Snippet} text=${one.snippet} query=${query} /></span></button></li>`)}</ul>`
-      : html`<${Empty} title="No block has all of these words"><p>${source.now.live ? "Words are whole ones; log* finds all that begin so. What was done and named is among the facts. " : ""}Summaries are searched, too.</p><//>`}<//>`;
+      : html`<${Empty} title="No block has all of these words"><p>${source.now.live ? "Whole words are searched; log* finds all that begin with log. What was done and named is among the facts. " : ""}Summaries are searched, too.</p><//>`}<//>`;
 }
 
 /** @param {{ id: string, query: string, at: number }} props */
@@ -54,7 +54,7 @@ function Cover({ fact, href }) {
 }
 
 function NoFact() {
-  return html`<${Empty} title="No fact has all of these words"><p>Facts are what was done, named and asked for: files, commands with their status, searches, errors, addresses, requests. Words are found in their subject, tool and detail.</p><//>`;
+  return html`<${Empty} title="No fact has all of these words"><p>Facts are what was done, named and asked for: files, commands with their status, searches, errors, addresses, requests. The search looks at their subject, tool and detail.</p><//>`;
 }
 
 /** The colours of kinds of facts. @type {Record<string, string>} */
@@ -116,7 +116,7 @@ function Covered({ query, kind }) {
           <ul class="found wide-found">${data.digests.map((/** @type {any} */ one) => html`<li key=${`${one.conversation}@${one.version}`}><a class="found-row" href=${writeAddress({ conversation: one.conversation, view: "compactions", given: { compaction: String(one.version) } })}>
             <span class="found-head"><${Kind} type="conv.range.summary" name=${`Compaction ${one.compaction_number}`} /> <b>${one.conversation}</b> <span class="mono">@${one.version}</span> <time datetime=${one.at}>${day(one.at)} ${clock(one.at)}</time>${one.reverted_by ? html` <span class="faint">undone</span>` : ""}</span>
             <span class="snippet">${matches(one.matched).slice(0, 6).map((match, place) => html`<span key=${place} class="match">${match}</span>`)}</span></a></li>`)}</ul>`
-      : html`<${Empty} title="No compaction covered it"><p>${kind === "path" ? "A path is found by any part of it, or as a glob such as src/*.py." : kind === "tool" ? "Tools are found by their whole name." : "It is searched in the records of what summaries stand for."}</p><//>`}<//>`;
+      : html`<${Empty} title="No compaction covered it"><p>${kind === "path" ? "A path is found by any part of it, or by a glob such as src/*.py." : kind === "tool" ? "Tools are found by their whole name." : "The search looks into the records of what summaries cover."}</p><//>`}<//>`;
 }
 
 /** The entries of a digest that the filter selects, a line each. @param {Record<string, any>} matched @returns {string[]} */

@@ -27,11 +27,11 @@ export function WhatIf({ id, row, points, given }) {
       <label>Policy <select value=${policy} onChange=${(/** @type {any} */ event) => setPolicy(event.target.value)}>${known.map((name) => html`<option key=${name} value=${name}>${name}</option>`)}</select></label>
       <label>Limit <input type="number" min="1000" max="10000000" step="any" required value=${limit} onInput=${(/** @type {any} */ event) => setLimit(event.target.value)} /> tokens</label>
       <button class="primary">Replay</button>
-      ${shown.length > 0 && html`<button type="button" class="quiet" onClick=${() => slide({ policy: null, limit: null })}>Put all away</button>`}
+      ${shown.length > 0 && html`<button type="button" class="quiet" onClick=${() => slide({ policy: null, limit: null })}>Clear all</button>`}
     </form>
     ${shown.length && given.limit
       ? html`<${Replayed} id=${id} policies=${shown} limit=${given.limit} points=${points} />`
-      : html`<${Empty} title="What would another policy have done?"><p>The log is replayed event by event under the policy and the limit above, priced by the provider's cache rules, and searched for the facts that its answers used. Nothing is written, and no model is called. Up to ${MOST} stand beside each other.</p><//>`}
+      : html`<${Empty} title="What would another policy have done?"><p>The log is replayed event by event under the policy and the limit above, priced by the provider's cache rules, and searched for the facts that its answers used. Nothing is written, and no model is called. Up to ${MOST} replays are shown side by side.</p><//>`}
   </div>`;
 }
 
@@ -93,7 +93,7 @@ function Replayed({ id, policies, limit, points }) {
 /** Why the table and the list of steps do not count the same. @param {{ data: any }} props */
 function Counted({ data }) {
   const { priced, simulation } = data;
-  return html`<p class="faint">${data.policy} compacts ${counted(priced.compactions, "time")} in the table, ${simulation.compactions} in the list below: the table counts as the provider did, with ${whole(priced.fixed)} tokens of system prompt and tools in each call; the list is of the log alone, in its own count.</p>`;
+  return html`<p class="faint">${data.policy} compacts ${counted(priced.compactions, "time")} in the table, ${simulation.compactions} in the list below: the table counts as the provider did, with ${whole(priced.fixed)} tokens of system prompt and tools in each call; the list counts the log alone, with its own counter.</p>`;
 }
 
 /** The tokens of each call, as they were and as they would have been; the table says the same in figures. @param {{ replays: any[], points: any[] }} props */
