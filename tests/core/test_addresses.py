@@ -126,7 +126,7 @@ async def test_addresses_up_to_the_base_of_a_fork_are_its_parents(timeline: Time
     for name in ("cards@4", "cards@5"):
         with pytest.raises(BlockNotFound, match="another conversation's: open 'cards'"):
             await fork.read(name)
-    with pytest.raises(BlockNotFound, match=r"no block: it is conversation\.opened"):
+    with pytest.raises(BlockNotFound, match=r"not a block: it is conversation\.opened"):
         await fork.read("@4")
 
 

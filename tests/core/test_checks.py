@@ -178,9 +178,9 @@ async def test_a_recall_answer_has_a_size(tokens: Any) -> None:
 
 def test_an_invalid_argument_is_what_was_called_an_invalid_block() -> None:
     """Whoever catches the general one goes on doing so."""
-    error = InvalidArgument("at", "is a version")
+    error = InvalidArgument("at", "must be a version")
     assert isinstance(error, InvalidBlock | TimelineError)
-    assert str(error) == "Invalid argument 'at': is a version. Nothing was written."
+    assert str(error) == "Invalid argument 'at': must be a version. Nothing was written."
 
 
 async def test_a_clock_that_loses_its_zone_is_named_by_the_append() -> None:

@@ -544,5 +544,5 @@ async def test_a_context_and_an_error_in_the_wrong_order_are_refused_by_name() -
     """It was an `AttributeError` about something inside."""
     timeline = await opened(MemoryStore())
     context = await timeline.render()
-    with pytest.raises(InvalidArgument, match="'context': is what render"):
+    with pytest.raises(InvalidArgument, match="'context': must be what render"):
         await timeline.after_refusal(of_anthropic("Overloaded", 529), context)  # type: ignore[arg-type]

@@ -247,7 +247,7 @@ def test_argument_goes_before_environment_goes_before_the_packaged_table(
         ("[[limits]]\nmodel = ['a']", "limits.0.model", "'models'"),
         ("[[limit]]\n", "limit", "'limits'"),
         ("[[limits]]\ntokenizer = 'o200k'", "limits.0.tokenizer", "'o200k_base'"),
-        ("nonsense", "", "no TOML"),
+        ("nonsense", "", "not TOML"),
     ],
 )
 def test_a_wrong_file_is_told_by_name_and_field(tmp_path: Path, text: str, field: str, told: str) -> None:

@@ -126,7 +126,7 @@ def test_a_call_of_the_api_is_encoded_as_the_sdk_sends_it() -> None:
 @pytest.mark.parametrize("given", [{"modelId": CLAUDE}, {"messages": []}, {"toolConfig": {"tools": [TOOL]}}])
 def test_what_a_context_gives_is_refused_as_a_parameter(given: dict[str, Any]) -> None:
     """It is in the log already, and two of it would differ."""
-    with pytest.raises(InvalidArgument, match="is what the context gives"):
+    with pytest.raises(InvalidArgument, match="comes from the context"):
         make_request(NeutralContext(), "bedrock_converse", model=CLAUDE, parameters=given, conversation="c", context=1)
 
 

@@ -43,14 +43,14 @@ def test_a_number_sign_that_is_not_encoded_is_refused(url: str) -> None:
 )
 async def test_a_port_that_there_cannot_be_is_refused(url: str) -> None:
     """Also that of a server which nobody needs yet."""
-    with pytest.raises(StoreError, match="no URL that can be used"):
+    with pytest.raises(StoreError, match="not a URL that can be used"):
         await PostgresStore.open(url)
 
 
 async def test_a_port_of_the_environment_that_there_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """The driver reads it, and fails with an error of Python's."""
     monkeypatch.setenv("PGPORT", "99999")
-    with pytest.raises(StoreError, match="no URL that can be used"):
+    with pytest.raises(StoreError, match="not a URL that can be used"):
         await PostgresStore.open("postgresql://ann@127.0.0.1/agents")
 
 
