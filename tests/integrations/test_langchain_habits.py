@@ -75,7 +75,7 @@ async def streaming_tokens(scene: Scene) -> Any:
     """Each token, as the model says it. The tools of a response run at once, and either may be the first to end."""
     agent = agent_of(scene, checkpointer=InMemorySaver())
     tokens = [token async for token, _ in agent.astream(says("Go"), THREAD, stream_mode="messages")]
-    results = {str(token.content) for token in tokens if token.type == "tool"}
+    results = sorted(str(token.content) for token in tokens if token.type == "tool")
     return [str(token.content) for token in tokens if token.type != "tool"], results
 
 
