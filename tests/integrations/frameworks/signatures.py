@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _PASSING: Final = re.compile(r" at 0x[0-9a-f]+|\btyping\.")
 """What differs from run to run, and from one Python to the next."""
+_UNION: Final = re.compile(r"\bUnion\[([^\[\]]+)\]")
+"""How Python before 3.14 prints some unions; from then on all of them are ``A | B``."""
 
 
 def look(names: Iterable[str]) -> dict[str, str]:
@@ -36,7 +38,8 @@ def _of(module: str, path: str) -> str:
         found = getattr(found, part, _of)
         if found is _of:
             return "missing"
-    return _PASSING.sub("", _signature(found) if callable(found) else repr(found))
+    told = _PASSING.sub("", _signature(found) if callable(found) else repr(found))
+    return _UNION.sub(lambda union: union[1].replace(", ", " | "), told)
 
 
 def _signature(found: Any) -> str:
