@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -135,9 +136,10 @@ def test_a_compaction_counts_all_that_it_carries(browser: Browser, server: Serve
 def test_a_damaged_conversation_says_so_in_the_list(browser: Browser, file: Path, tmp_path: Path) -> None:
     """Without figures that its log does not give."""
     damaged = tmp_path / "damaged.db"
-    with sqlite3.connect(file) as held, sqlite3.connect(damaged) as copy:
+    with closing(sqlite3.connect(file)) as held, closing(sqlite3.connect(damaged)) as copy:
         held.backup(copy)
         copy.execute("UPDATE events SET payload = '{', packed = NULL WHERE type = 'model.called'")
+        copy.commit()
     with served(damaged) as server, looking(browser, server.base) as seen:
         row = seen.page.locator(".talk", has_text=UNRENDERED)
         expect(row).to_contain_text("damaged")

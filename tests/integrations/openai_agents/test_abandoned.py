@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -518,12 +519,13 @@ async def test_a_history_with_an_output_of_no_call_is_put_back_as_it_is() -> Non
         said("Done."),
     ]
     for kept in (items, items[1:], [*items[4:], *items[:4]]):
-        session, theirs = await session_in(MemoryStore()), SQLiteSession("s")
-        for one in (session, theirs):
-            await one.add_items(items)
-            await one.clear_session()
-            await one.add_items(kept)
-        assert await session.get_items() == await theirs.get_items() == kept
+        session = await session_in(MemoryStore())
+        with closing(SQLiteSession("s")) as theirs:
+            for one in (session, theirs):
+                await one.add_items(items)
+                await one.clear_session()
+                await one.add_items(kept)
+            assert await session.get_items() == await theirs.get_items() == kept
         assert (await session.timeline.verify()).ok
 
 
