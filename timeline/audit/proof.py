@@ -95,6 +95,7 @@ class _Links:
         was; it writes neither salt nor commitment."""
         self._newest = START
         self._rewritten: dict[int, str] = {}
+        self._by_forks: list[dict[int, str]] | None = None
 
     @property
     def head(self) -> bytes:
@@ -117,6 +118,7 @@ class _Links:
             self._of, self._position, self._linked, self._unlinked = event.conversation, 0, False, None
             self._behind = []
             self._rewritten = await _rewritten(self._store, event.conversation)
+            self._by_forks = None
         if event.version != self.version + 1:
             self._problem(f"version {event.version} follows {self.version}")
         if event.position <= self._position:
@@ -125,7 +127,7 @@ class _Links:
         if event.link is None or event.c is None:
             self._without_link(event)
         else:
-            self._with_link(event, event.link, event.c)
+            await self._with_link(event, event.link, event.c)
 
     def _without_link(self, event: ChainedEvent) -> None:
         self.proof.unproved += 1
@@ -137,7 +139,7 @@ class _Links:
         elif self._linked:
             self._behind.append(event.version)
 
-    def _with_link(self, event: ChainedEvent, stored: bytes, c: bytes) -> None:
+    async def _with_link(self, event: ChainedEvent, stored: bytes, c: bytes) -> None:
         if self._unlinked is not None and self._unlinked.checksum:
             self._problem(f"version {self._unlinked.version} has no link, and nothing was scavenged there")
             self.end_of_links()
@@ -155,12 +157,12 @@ class _Links:
         )
         if expected != stored:
             self._problem(f"version {event.version} is not what followed version {event.version - 1}")
-        self._content(event, stored, c)
+        await self._content(event, stored, c)
         self.previous = self._newest = stored
         if stored == self._kept_head:
             self.proof.found = event.version
 
-    def _content(self, event: ChainedEvent, stored: bytes, c: bytes) -> None:
+    async def _content(self, event: ChainedEvent, stored: bytes, c: bytes) -> None:
         """Check that the checksum, which the payload has to match, is the one that was committed to."""
         if not event.checksum:
             if event.salt != remains(stored, event.type, event.path):
@@ -168,19 +170,38 @@ class _Links:
         elif event.salt is not None:
             if commitment(event.salt, event.checksum) != c:
                 self._problem(f"version {event.version} has another content than the chain")
-        elif self._rewritten.get(event.version) == event.checksum:
+        elif await self._is_said_to_be_rewritten(event):
             self.proof.rewritten += 1
         else:
             self._problem(f"version {event.version} was rewritten, and no redaction says so")
+
+    async def _is_said_to_be_rewritten(self, event: ChainedEvent) -> bool:
+        """Return whether a redaction says so: of this log, or of a fork, where this log ends before its own."""
+        if self._rewritten.get(event.version) == event.checksum:
+            return True
+        if self._by_forks is None:
+            self._by_forks = await _rewritten_by_forks(self._store, event.conversation)
+        return any(said.get(event.version) == event.checksum for said in self._by_forks)
 
     def _problem(self, text: str) -> None:
         self.proof.problems.append(f"{self._of}: {text}; {_CURE}")
 
 
-async def _rewritten(store: EventStore, conversation: str) -> dict[int, str]:
+async def _rewritten_by_forks(store: EventStore, conversation: str) -> list[dict[int, str]]:
+    """Return of each fork, and of each fork of one, the versions that it shares and says to be rewritten."""
+    found: list[dict[int, str]] = []
+    forks = list((await store.forks(conversation)).items())
+    for fork, base in forks:
+        said = await _rewritten(store, fork, after=(await store.info(fork)).base)
+        found.append({version: checksum for version, checksum in said.items() if version <= base})
+        forks += [(each, min(base, shared)) for each, shared in (await store.forks(fork)).items()]
+    return found
+
+
+async def _rewritten(store: EventStore, conversation: str, *, after: int = 0) -> dict[int, str]:
     """Return the versions whose content redactions replaced, each with the checksum of the new one."""
     versions: dict[int, str] = {}
-    async for event in store.read(conversation, types=["block.redacted"]):
+    async for event in store.read(conversation, after=after, types=["block.redacted"]):
         if isinstance(event.payload, BlockRedacted):
             versions |= {one.version: one.checksum for one in event.payload.rewritten}
     return versions

@@ -25,6 +25,7 @@ from timeline.events import (
     ContextRendered,
     ConversationOpened,
     ModelCalled,
+    Rewritten,
     SummaryParts,
     UnknownPayload,
     appended_block,
@@ -59,6 +60,8 @@ class Erasures:
         """Redacted versions, by the conversation that they belong to, whose content is gone from the store already."""
         self._owned: dict[str, dict[int, str]] = {}
         """By the conversation that they belong to: the redacted versions with their reasons."""
+        self._rewritten: dict[str, list[tuple[int, Rewritten]]] = {}
+        """By conversation: the events that were written anew, each with the version of the redaction that says so."""
 
     @classmethod
     async def of(cls, store: EventStore, conversations: Iterable[str]) -> Erasures:
@@ -98,21 +101,38 @@ class Erasures:
         return Eraser(versions, reasons, texts)
 
     def still_shown(self, conversation: str, version: int) -> list[BlockRedacted]:
-        """Return the redactions, made behind a version, of blocks up to it: the log up to there shows them."""
-        return [
+        """Return the redactions, made behind a version, of blocks up to it: the log up to there shows them.
+
+        The first one names what was written anew up to there: a log without what lies behind is proved by it.
+        """
+        shown = [
             BlockRedacted(version=block, reason=reason, erased=(owner, block) in self._overwritten)
             for owner, after, until in self._lineage(conversation)
             for block, reason in self._owned.get(owner, {}).items()
             if after < block <= min(until, version)
             and min(self._redacted[conversation].get(block, ()), default=inf) > version
         ]
+        if rewritten := self._rewritten_since(conversation, version):
+            first = shown[0] if shown else BlockRedacted(version=0, erased=True)
+            shown[:1] = [first.model_copy(update={"rewritten": rewritten})]
+        return shown
+
+    def _rewritten_since(self, conversation: str, version: int) -> tuple[Rewritten, ...]:
+        """Return the events up to a version that were written anew behind it, each as it is now."""
+        found: dict[int, Rewritten] = {}
+        for owner, _, until in reversed(self._lineage(conversation)):
+            shared = min(until, version)
+            found |= {one.version: one for at, one in self._rewritten[owner] if one.version <= shared < at}
+        return tuple(found[each] for each in sorted(found))
 
     async def _read(self, store: EventStore, conversation: str) -> None:
         found = self._redacted.setdefault(conversation, {})
+        rewritten = self._rewritten.setdefault(conversation, [])
         async for event in store.read(conversation, types=["block.redacted"]):
             # A redaction of what is not there yet redacts nothing, in the fold as well.
             if isinstance(event.payload, BlockRedacted) and event.payload.version < event.version:
                 found.setdefault(event.payload.version, {})[event.version] = event.payload.reason
+                rewritten += [(event.version, one) for one in event.payload.rewritten]
                 if event.payload.erased:
                     self._erased.add((conversation, event.payload.version))
 

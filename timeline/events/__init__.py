@@ -226,8 +226,9 @@ class BlockRedacted(Payload):
     """Whether the content was overwritten where it was stored. False in logs of earlier releases, and for a fork of a
     past in which only the fold hides the block."""
     rewritten: tuple[Rewritten, ...] = ()
-    """Of this conversation's own events those that the redaction wrote anew: the one place where a stored payload is
-    not the appended one. Several redactions of one append share one list, at the first of them."""
+    """The events that the redaction wrote anew, those too that this conversation shares with its parents, so that it is
+    proved also where they are without what they appended later. No other stored payload is not the appended one.
+    Several redactions of one append share one list, at the first of them."""
 
 
 class Covers(Frozen):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from timeline import checks
 from timeline.audit.replay import overwritten_blocks
@@ -61,6 +61,8 @@ if TYPE_CHECKING:
     from timeline.errors import TimelineError
     from timeline.events import Payload
     from timeline.ports import Clock, ConversationInfo, EventStore
+
+T = TypeVar("T")
 
 VALUE: Final = "value:"
 """What the name of a content-addressed text begins with; its sha256 follows."""
@@ -360,13 +362,14 @@ class _Plan:
         return rewriter, gone, values
 
     async def _rewrite(self, info: ConversationInfo, quotes: Quotes) -> None:
-        known = self._inherited(info)
+        known = self._inherited(info, self.shared)
         rewriter, gone, values = await self._gone_through(info, quotes, known, info.base)
         targets = dict(rewriter.targets)
         payloads = known | rewriter.payloads
-        self.shared[info.id], self.checksums[info.id] = payloads, rewriter.checksums
+        self.shared[info.id] = payloads
+        self.checksums[info.id] = self._inherited(info, self.checksums) | rewriter.checksums
         new = targets | gone
-        if not new and (rewriter.payloads or values):  # words of what holds no block, or of a summary, which stays
+        if not new and (payloads or values):  # words of what holds no block, or of a summary, which stays
             new = {0: self.reason}
         self.targets[info.id] = new
         opened = next((p for v, p in rewriter.payloads.items() if isinstance(p, ConversationOpened)), None)
@@ -382,10 +385,11 @@ class _Plan:
             )
         )
 
-    def _inherited(self, info: ConversationInfo) -> dict[int, Payload]:
-        """Return the new payloads of the past that a conversation shares."""
+    @staticmethod
+    def _inherited(info: ConversationInfo, of: Mapping[str, Mapping[int, T]]) -> dict[int, T]:
+        """Return what is known, by conversation and version, of the past that a conversation shares."""
         parent = "" if info.parent is None or not info.base else info.parent.conversation
-        return {v: payload for v, payload in self.shared.get(parent, {}).items() if v <= info.base}
+        return {version: known for version, known in of.get(parent, {}).items() if version <= info.base}
 
     async def _values_of(self, info: ConversationInfo, quotes: Quotes) -> dict[str, str]:
         """Return the new hash of each stored text that a conversation names and that quotes what goes, by its own."""
@@ -413,7 +417,7 @@ class _Plan:
         versions = self.targets[part.conversation]
         at = time_of_append(clock, now, self.newest[part.conversation])
         checksums = self.checksums[part.conversation]
-        rewritten = tuple(Rewritten(version=v, checksum=checksums[v]) for v in sorted(part.payloads))
+        rewritten = tuple(Rewritten(version=v, checksum=checksums[v]) for v in sorted(checksums))
         payloads = [
             BlockRedacted(version=v, reason=reason, erased=True, rewritten=() if number else rewritten)
             for number, (v, reason) in enumerate(sorted(versions.items()))
