@@ -67,3 +67,17 @@ async def test_a_copied_store_has_the_forks_of_scavenged_conversations(store: Me
     assert isinstance(refused.error, HistoryUnavailable)
     assert not await store.read_versions("cards", [refused.error.first_version - 2])
     assert await other.chain_head("early") == await store.chain_head("early")
+
+
+async def test_of_the_parents_of_a_fork_that_is_scavenged_itself_nothing_is_copied(store: MemoryStore) -> None:
+    """Without the fork it would be the beginning of a conversation that nobody goes on with."""
+    early = await Timeline.open(store, "early", create=False)
+    for n in range(30):
+        await early.append(call(f"e{n}", turn_id="turn_1", response_id=f"e{n}"))
+        await early.append(result(f"e{n}", 900, turn_id="turn_1"))
+        await early.render()
+    assert (await scavenge(store)).events
+    other = MemoryStore()
+    done = [outcome async for outcome in copy_store(store, other)]
+    assert [(type(outcome), outcome.conversation) for outcome in done] == [(NotCopied, "cards"), (NotCopied, "early")]
+    assert [info.id async for info in other.conversations()] == []

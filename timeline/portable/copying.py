@@ -157,6 +157,7 @@ async def copy_conversations(
 
     Yields:
         The outcome of each log, ancestors first; of one that several of them share, once, unless more of it follows.
+        Of a fork that was scavenged itself its own outcome alone: nothing of its ancestors is copied for it.
 
     Raises:
         InvalidArgument: ``conversations`` is a single id, and no list.
@@ -169,6 +170,10 @@ async def copy_conversations(
             line = await _line(store, conversation)
         except OF_ONE as error:
             yield NotCopied(conversation, error)
+            continue
+        own, last = line[-1]
+        if not await is_whole(store, own, last):  # of its parents alone nobody would know what was redacted there
+            yield await _outcome(store, own, into, last, on_progress)
             continue
         for info, until in line:
             if tried.get(info.id, -1) < until:  # two forks may share it
