@@ -50,6 +50,15 @@ class Linked(NamedTuple):
     link: bytes
 
 
+def _own_type(row: Row) -> str:
+    """Return the type that an event had: of a scavenged one it stands in the place of its turn."""
+    type_: str
+    _, _, _, type_, _, _, _, hashed, _, turn_id, _ = row
+    if turn_id is None or hashed:
+        return type_
+    return str(turn_id)
+
+
 @dataclass(slots=True)
 class MemoryLog:
     """One conversation: its row, its own events by version, and the two indexes that a database has."""
@@ -86,7 +95,8 @@ class MemoryLog:
 
     def chain_copy(self, row: Row) -> None:
         """Link its newest event, which was copied into it, in a chain of its own."""
-        _, version, id_, type_, schema_version, at, _, hashed, path, *_ = row
+        _, version, id_, _, schema_version, at, _, hashed, path, *_ = row
+        type_ = _own_type(row)
         salt = random_salts(1)
         c = commitment(salt, hashed)
         new = link(self.link_at(version - 1), self.id, version, id_, type_, schema_version, at, c)
@@ -101,10 +111,19 @@ class MemoryLog:
     def chained(self, until: int) -> Iterator[ChainedEvent]:
         """Return its own events up to a version as the chain has them; none where that is not its own."""
         for row, linked in zip(self.own(self.base, until), self.links, strict=False):
-            position, version, id_, type_, schema_version, at, _, hashed, path, turn_id, _ = row
-            own_type = turn_id if turn_id is not None and not hashed else type_
+            position, version, id_, _, schema_version, at, _, hashed, path, *_ = row
             yield ChainedEvent(
-                self.id, version, position, id_, own_type, schema_version, at, path, hashed, linked.salt, *linked[1:]
+                self.id,
+                version,
+                position,
+                id_,
+                _own_type(row),
+                schema_version,
+                at,
+                path,
+                hashed,
+                linked.salt,
+                *linked[1:],
             )
 
     def link_at(self, version: int) -> bytes:

@@ -669,3 +669,19 @@ async def test_a_preview_goes_with_its_prompt_where_the_decision_was_scavenged(s
     assert PLAIN not in str(await store.load_base("cards"))
     assert left_in(await everything_of(store)) == 0
     assert (await timeline.verify()).ok
+
+
+async def test_a_scavenged_fork_that_keeps_a_copy_of_an_erased_past_is_proved(store: EventStore) -> None:
+    """What is left of its scavenged events is linked by the types that they had."""
+    policy = policies.cut_point(max_tokens=1_000, counter="chars4")
+    timeline = await Timeline.open(store, "cards", policy=policy)
+    await timeline.append(UserPrompt(text="Build a flashcard app."))
+    fork = await timeline.fork(conversation="fork")
+    for _ in range(4):
+        await fork.append(UserPrompt(text="word " * 300), AssistantCompletion(text="word " * 300))
+        await fork.render()
+    await store.set_retention("window")
+    assert (await scavenge(store)).events
+    await store.erase("cards", forks="copy")
+    report = await (await Timeline.open(store, "fork", create=False)).verify()
+    assert report.ok, report.problems
