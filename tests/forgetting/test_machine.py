@@ -307,7 +307,6 @@ class Forgetting(RuleBasedStateMachine):
         timeline = self.handle(number)
         told = self.some(timeline, which)
         if told is not None and not self._is_scavenged(told):
-            told.recalled = True
             self.run(self._recall(timeline, f"@{told.version}" if address else told.path))
 
     async def _recall(self, timeline: Timeline, name: str) -> None:
@@ -387,8 +386,6 @@ class Forgetting(RuleBasedStateMachine):
                 places = [each.path for each in gone]
         if any(self._is_scavenged(each) for each in gone) and not text:
             text, gone, places = told.words.core, [told], [told.path]
-        if self._is_scavenged(told) and told.recalled and how != "found":
-            return  # the answer of the recall tool is a block of its own, which only a look for the words finds then
         report = await timeline.redact(places, "asked for", text=text, now=self.later())
         assert report.physical, report
         for each in gone:

@@ -579,6 +579,29 @@ async def test_summaries_of_what_was_scavenged_are_named_and_lose_the_words(stor
     assert left_in(await everything_of(store)) == 0
 
 
+@pytest.mark.parametrize("asked_by", ["path", "address"])
+@pytest.mark.parametrize("named_by", ["path", "address"])
+async def test_an_answer_of_the_recall_tool_goes_with_a_block_that_was_scavenged(
+    store: EventStore, asked_by: str, named_by: str
+) -> None:
+    """The block is gone, and what the model was given back of it is in view."""
+    timeline = await Timeline.open(store, "cards", policy=policies.cut_point(max_tokens=4_000))
+    [asked] = await timeline.append(UserPrompt(text=f"Never print {PLAIN}."))
+    for number in range(8):
+        await timeline.append(UserPrompt(text=f"Write card {number}. " * 120))
+        await timeline.render()
+    names = {"path": asked.path, "address": "@2"}
+    call = ToolCall(call_id="r", name="recall", arguments={"path": names[asked_by]})
+    answer = await timeline.recall_tool("anthropic").handle({"path": names[asked_by]})
+    await timeline.append(call, ToolResult(call_id="r", text=str(answer)))
+    await timeline.set_retention("window")
+    assert (await scavenge(store)).events
+    assert PLAIN in await contexts_of(timeline)
+    await timeline.redact(names[named_by], WHY, text=PLAIN)
+    assert PLAIN not in await contexts_of(timeline)
+    assert (await timeline.verify()).ok
+
+
 async def test_a_system_prompt_whose_contexts_were_scavenged_is_found_and_goes(store: EventStore) -> None:
     """The snapshot that was kept names it beside the provider's counts, so that its text was kept, too."""
     timeline = await Timeline.open(store, "cards", policy=policies.balanced(max_tokens=4_000))

@@ -50,7 +50,6 @@ class Told:
     path: str
     words: Words
     gone: bool = False
-    recalled: bool = False
 
 
 @dataclass

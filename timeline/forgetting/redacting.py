@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from timeline.events import Payload
     from timeline.ports import Clock, ConversationInfo, EventStore
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 VALUE: Final = "value:"
 """What the name of a content-addressed text begins with; its sha256 follows."""
@@ -88,10 +88,14 @@ class _Wanted:
     blocks: dict[int, Block] = field(default_factory=dict)
     events: set[int] = field(default_factory=set)
     """Versions of events that hold no block, but words to take out."""
-    scavenged: set[int] = field(default_factory=set)
-    """Versions of blocks that are gone already, and of which facts are left."""
+    scavenged: dict[int, str] = field(default_factory=dict)
+    """The paths of blocks that are gone already, by version: facts of them are left, and answers that repeat them."""
     values: dict[str, str] = field(default_factory=dict)
     """Content-addressed texts by hash."""
+
+    @property
+    def paths(self) -> dict[int, str]:
+        return {version: block.path for version, block in self.blocks.items()} | self.scavenged
 
     @property
     def versions(self) -> list[int]:
@@ -264,7 +268,7 @@ async def _wanted(store: EventStore, conversation: str, places: Sequence[str], t
         except HistoryUnavailable as gone:
             if not gone.scavenged:
                 raise
-            found.scavenged.add(gone.version)
+            found.scavenged[gone.version] = await _path_of(store, conversation, gone.version)
             continue
         if isinstance(block.event.payload, CompactionCompleted):
             if not text:
@@ -273,6 +277,13 @@ async def _wanted(store: EventStore, conversation: str, places: Sequence[str], t
         else:
             found.blocks[block.event.version] = block.block
     return found
+
+
+async def _path_of(store: EventStore, conversation: str, version: int) -> str:
+    """Return the path of a block that was scavenged: its event keeps that."""
+    async for event in store.chained(conversation, after=version - 1, page=1):
+        return event.path or ""
+    return ""
 
 
 @dataclass(slots=True)
@@ -331,7 +342,7 @@ class _Plan:
         visible = {v: self.reason for v in self.wanted.blocks if v in shown}
         values = await self._values_of(info, quotes)
         gone = {v: self.reason for v in self.wanted.scavenged if v in shown}
-        targets = visible | await recalled(self.store, info.id, self.wanted.blocks, visible)
+        targets = visible | await recalled(self.store, info.id, self.wanted.paths, visible | gone)
         without = await reverted_versions(self.store, info.id)
         fold = await base_fold(self.store, info.id, without=without)
         behind_base = not fold.version
@@ -386,7 +397,7 @@ class _Plan:
         )
 
     @staticmethod
-    def _inherited(info: ConversationInfo, of: Mapping[str, Mapping[int, T]]) -> dict[int, T]:
+    def _inherited(info: ConversationInfo, of: Mapping[str, Mapping[int, _T]]) -> dict[int, _T]:
         """Return what is known, by conversation and version, of the past that a conversation shares."""
         parent = "" if info.parent is None or not info.base else info.parent.conversation
         return {version: known for version, known in of.get(parent, {}).items() if version <= info.base}

@@ -245,18 +245,25 @@ def _checksum(event: Event, payload: Payload) -> str:
     return checksum(event.conversation, event.version, event.id, event.type, event.schema_version, at, text)
 
 
-def repeats(block: Block, target: Block, version: int) -> bool:
+def repeats(block: Block, path: str, version: int) -> bool:
     """Return whether a call asks the recall tool for a block, so that its result repeats the block."""
     if not isinstance(block, ToolCall) or block.name != RECALL:
         return False
     asked = block.arguments.get("path") if isinstance(block.arguments, dict) else None
-    return asked in {target.path, f"{SIGN}{version}"}
+    return asked in {path, f"{SIGN}{version}"}
 
 
 async def recalled(
-    store: EventStore, conversation: str, blocks: Mapping[int, Block], targets: Mapping[int, str]
+    store: EventStore, conversation: str, paths: Mapping[int, str], targets: Mapping[int, str]
 ) -> dict[int, str]:
-    """Return the results of the recall tool that repeat blocks which go, each with the reason."""
+    """Return the results of the recall tool that repeat blocks which go, each with the reason.
+
+    Args:
+        store: holds the conversation.
+        conversation: its id.
+        paths: by version the path of each block that may go.
+        targets: by version the reason of each that goes.
+    """
     calls = CallVersions()
     recalls: dict[int, str] = {}
     found: dict[int, str] = {}
@@ -264,7 +271,7 @@ async def recalled(
         block = appended_block(event.payload)
         if isinstance(block, ToolCall):
             calls.add(event.version, block)
-            if reasons := [why for version, why in targets.items() if repeats(block, blocks[version], version)]:
+            if reasons := [why for version, why in targets.items() if repeats(block, paths[version], version)]:
                 recalls[event.version] = reasons[0]
         elif block is not None and block.call_id is not None:
             call = calls.answered(block)
