@@ -1,7 +1,8 @@
-"""How a block was shown before, and since when: what tells whether a signature's prefix is again what it was.
+"""The history of a block's form: how the block was shown, and since which version.
 
-A fold keeps it for blocks whose form was decided more than once. Snapshots of earlier releases do not say it: it is
-read from the log's decisions then, and comes out as the fold would have it.
+The prefix in front of a signature may change and change back: this history tells whether it is again what it was. A
+fold keeps the history of blocks whose form was decided more than once. Snapshots of earlier releases do not have it.
+`changes_in` then makes it from the log's decisions, with the same result as the fold.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 Form: TypeAlias = Literal["whole", "replaced", "omitted", "erased"]
 """How a block is shown: whole, as something else, not at all, or as what a redaction left of it.
 
-Two replacements need not be the same bytes. What was omitted when it was erased stays so.
+Two replacements of a block may differ in their bytes. A block that was omitted when it was erased stays omitted.
 """
 
 DECIDING: Final = ("blocks.hidden", "blocks.revealed", "block.redacted", "compaction.reverted")
@@ -26,7 +27,7 @@ DECIDING: Final = ("blocks.hidden", "blocks.revealed", "block.redacted", "compac
 
 
 class FormChange(NamedTuple):
-    """A decision about a block: its version, and the form in which the block is shown from it on."""
+    """A decision about a block: the version of its event, and how the block is shown from then on."""
 
     version: int
     form: Form
@@ -37,7 +38,7 @@ Changes: TypeAlias = tuple[FormChange, ...]
 
 
 def changes_in(decisions: Iterable[tuple[int, Payload]]) -> dict[int, Changes]:
-    """Return the decisions about each block, by its version, as a fold takes them.
+    """Return the decisions about each block, by the block's version, as a fold would keep them.
 
     Args:
         decisions: versions and payloads of all events of a log that are `DECIDING`, up to one version.

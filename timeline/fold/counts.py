@@ -1,12 +1,12 @@
 """Count a window's items in one unit, where they were stored in another.
 
 A block is counted when it is appended, by the counter of the policy in force then, and its count is stored with that
-counter's name. A policy that counts otherwise needs other figures: `Recount` makes them of the window's items, and of
-no block before the window. It has no I/O, and the same items give the same counts, so that a decision can be derived
-again from the log and the name of the policy's counter.
+counter's name. A policy with another counter needs other figures. `Recount` makes them, for the window's items alone.
+It has no I/O, and the same items give the same counts, so that a decision can be derived again from the log and the
+name of the policy's counter.
 
 A unit is a counter, or a counter times a ratio: `o200k_base*1.33` are the tokens of a provider that counts 1.33 where
-``o200k_base`` counts one. What a decision writes is stored in the unit of its time, by that name.
+``o200k_base`` counts one. A decision stores its figures in the unit of its time, with the unit's name.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _SCALED: Final = "*"
 
 
 class ScaledCounter:
-    """Counts as a provider does that counts ``ratio`` tokens where a counter counts one.
+    """Counts in a provider's tokens: ``ratio`` of them for each token of a counter.
 
     Args:
         plain: the counter.
-        ratio: the provider's tokens for one of its.
+        ratio: the provider's tokens for one of the counter's.
     """
 
     def __init__(self, plain: TokenCounter, ratio: float) -> None:
@@ -90,7 +90,10 @@ def plain_tokens(tokens: int, unit: str) -> int:
 
 
 def plainly(item: Item) -> Item:
-    """Return an item with its figures in counters' tokens, as readers of the log list them beside covered blocks."""
+    """Return an item with its figures in counters' tokens, without a ratio.
+
+    Readers of the log list it beside covered blocks, whose figures are in counters' tokens, too.
+    """
     shown = item.replacement
     if _SCALED not in item.counter and (shown is None or _SCALED not in _unit_of_replacement(item)):
         return item  # as nearly all of a window are
@@ -128,7 +131,7 @@ class Recount:
         return twin
 
     def items(self, items: Sequence[Item]) -> tuple[Item, ...]:
-        """Return the items with this unit's figures; one that has them already is the same object."""
+        """Return the items with this unit's figures; an item that has them already is returned as it is."""
         known = self._known
         self._known = {}
         for item in items:
@@ -143,12 +146,12 @@ class Recount:
         return counted
 
     def is_foreign(self, item: Item) -> bool:
-        """Return whether a figure of an item is not the plain counter's; one whose counter the log omits is."""
+        """Return whether a figure of an item is not in the plain counter's tokens; without a counter's name it is."""
         own = {self.counter.name, ""}
         return item.counter not in own or (item.replacement is not None and _unit_of_replacement(item) not in own)
 
     def is_due(self, item: Item) -> bool:
-        """Return whether a figure of an item is in another unit; one whose unit the log does not name is plain."""
+        """Return whether a figure of an item is in another unit; one without a unit's name is the plain counter's."""
         plain, own = self.counter.name, self._name
         return (item.counter or plain) != own or (
             item.replacement is not None and (_unit_of_replacement(item) or plain) != own
@@ -167,7 +170,7 @@ class Recount:
         return item._replace(tokens=self._tokens(item), counter=self._name, replacement=shown)
 
     def _tokens(self, item: Item) -> int:
-        """Return an item's tokens in this unit: its text by the ratio, its media as they are."""
+        """Return an item's tokens in this unit. The ratio applies to its text, and not to its media."""
         if item.counter == self._name:
             return item.tokens
         if item.redacted:

@@ -73,7 +73,7 @@ class Fold:
         self.at: datetime | None = None
         self._without = frozenset(without)
         self._items: list[Item] = []
-        """Windows share it, as long as it only gets longer; a copy is changed in any other way."""
+        """Windows share this list, which may only get longer. Any other change is made to a copy."""
         self._index: dict[int, int] = {}
         self._paths: dict[str, int] = {}
         self._turns = Turns()
@@ -97,7 +97,7 @@ class Fold:
 
         Args:
             counter: the counter; None shows the stored figures.
-            start: scale them by the conversation's ratio, which is this one until the provider's usage gives it.
+            start: the conversation's ratio until the provider's usage gives one; None scales no figure.
         """
         self.start = start
         self.recount = None if counter is None else Recount(counter, self.ratio)
@@ -160,7 +160,7 @@ class Fold:
         return twin
 
     def passing_over(self, versions: Collection[int]) -> Fold:
-        """Return an independent copy that passes over compactions which come later, and are taken back then."""
+        """Return an independent copy that skips the compactions of these versions, which are taken back later."""
         twin = self.copy()
         twin._without = self._without.union(versions)  # noqa: SLF001 - of its own class
         return twin
@@ -179,7 +179,7 @@ class Fold:
             case BlockAppended():
                 self._append(version, payload.block, payload.tokens, payload.counter)
             case CompactionCompleted():
-                # Also of a compaction that is taken back later: its writer is done, and the next one may begin.
+                # Even a compaction that is taken back later ends its lease: its writer is done, and another may begin.
                 self._state = self._state.without_lease(payload.lease).rewritten()
                 if version not in self._without:
                     self._compact(version, payload)
@@ -230,7 +230,7 @@ class Fold:
         return Grown(self._items)
 
     def _change_items(self) -> list[Item]:
-        """Return the items to change one of them; windows from before keep theirs."""
+        """Return a new list of the items, to be changed in place; windows made so far keep the old list."""
         self._items, self._shown = [*self._items], None
         return self._items
 
@@ -264,8 +264,8 @@ class Fold:
             avoid: paths that the store reported as taken.
 
         Raises:
-            InvalidBlock: two of the blocks have the same path, set by the caller, or one would be read as an address;
-                or a response grows endlessly while its calls wait.
+            InvalidBlock: the caller gave two of the blocks the same path, or a path that reads as an address; or a
+                response grows endlessly while its calls wait.
         """
         turns = self._turns.copy()
         addressed: dict[str, Block] = {}
@@ -304,7 +304,7 @@ class Fold:
     def _append(self, version: int, block: Block, tokens: int, counter: str) -> None:
         response, answers = self._turns.advance(block, block.turn_id, version)
         if answers is not None and answers not in self._index:
-            # The call was covered meanwhile: its result goes out as text, in no response's group.
+            # The call was covered meanwhile: its result is sent as text, and belongs to no response's group.
             response, answers = 0, None
         item = Item(version, version, block, tokens, response, answers, counter=counter)
         if type(block) is StageDigest:
@@ -314,7 +314,7 @@ class Fold:
     def _supersede_digests(self, newest: Item) -> None:
         """Mark the live stage digests as superseded by a newer one: from now on compactions may cover them.
 
-        A block that an application appends takes no list out of the tail.
+        A stage digest that an application appends does not supersede the one that is shown in the tail.
         """
         older = [
             (position, item)
@@ -388,7 +388,7 @@ class Fold:
             self._go_on_from_what_is_shown()
 
     def _go_on_from_what_is_shown(self) -> None:
-        """Let what comes next belong to the turn of the newest block that is shown, and answer its open calls."""
+        """Go on from the newest block that is shown: new blocks belong to its turn, and may answer the open calls."""
         shown = [item for item in self._items if not item.omitted]
         newest = max((item.response for item in shown), default=0)
         answered = {item.answers for item in shown}

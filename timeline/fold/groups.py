@@ -3,8 +3,8 @@
 A group is a model response with its reasoning, calls and all their results; or a turn's opening (header, prompt,
 attachments); or a single block. Indices are positions in ``window.items``.
 
-No model says a thousand blocks at once, but a log may hold such a response, and nothing could then be cut from its
-window. So it is parted where none of its calls waits for a result: each part is a group.
+No model answers with a thousand blocks at once, but a log may hold such a response, and no cut could then shorten its
+window. So a response of that size is parted where none of its calls waits for a result, and each part is a group.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from timeline.fold.window import Item
 
 LARGEST: Final = 1_000
-"""Items of a response from which on it is parted at the next place where that divides no call from its result."""
+"""A response of so many items is parted at the next place where that divides no call from its result."""
 
 GroupKind: TypeAlias = Literal["summary", "opening", "response", "single"]
 
@@ -30,8 +30,8 @@ GroupKind: TypeAlias = Literal["summary", "opening", "response", "single"]
 class Group:
     """Items that stay together, by position.
 
-    ``pending``: one of its calls waits, or waited, for an approval. Its result may come much later, so a cut in between
-    does not move away from the group: it carries the part before the cut.
+    ``pending``: one of its calls waits, or waited, for an approval. The result may come much later, so a cut may divide
+    the group: the part before the cut is carried.
     """
 
     kind: GroupKind
@@ -76,7 +76,7 @@ def atomic_groups(items: Sequence[Item]) -> tuple[Group, ...]:
 
 
 class _Parts:
-    """Parts the responses of a window while their items are looked at in order."""
+    """Parts the responses of a window. Ask it for each item once, in timeline order."""
 
     def __init__(self, items: Sequence[Item]) -> None:
         self._is_large = len(items) > LARGEST
@@ -87,7 +87,7 @@ class _Parts:
         self._numbers: Counter[int] = Counter()
 
     def of(self, item: Item) -> object:
-        """Return what the items of one part have in common."""
+        """Return the key that the items of one part share."""
         response = item.response
         if not self._is_large:
             return response

@@ -5,10 +5,10 @@ Each recorded context has our count, each call the provider's. Two figures bring
 - The ratio: the provider's tokens for one of ours. Two calls with nothing rewritten between them differ only by what
   was appended, so their differences are compared. Text that only the provider knows is in both, and cancels out.
 - The offset: what the provider counts besides, such as its own prompt for tools; negative where it counts fewer tokens
-  of system prompt and tools than we do. It makes the account of the newest call's context the figure that was reported.
+  of system prompt and tools than we do. With it, the account of the newest call's context is the reported figure.
 
-An event costs the same however long the conversation is. Nothing but events decides, so every reader of the log, now
-or later, counts alike.
+An event costs the same however long the conversation is. Only events decide, so every reader of the log, now or later,
+counts alike.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ HIGHEST: Final = 2.0
 LEAST_COUNTED: Final = 1_000
 """Fewest compared tokens for a ratio."""
 _STEP: Final = 0.02
-"""A new measurement replaces the ratio in force from this difference on: each change recounts the window."""
+"""Least difference at which a new measurement replaces the ratio in force, since each change recounts the window."""
 _KEPT: Final = 4
-"""How many contexts are remembered whose calls may still report; calls side by side answer different ones."""
+"""How many of the newest contexts are remembered: calls that run side by side answer different ones."""
 _SLACK: Final = 2_000
-"""Tokens by which a reported difference may miss what our counts let expect, besides a share of the context."""
+"""Tokens by which a reported difference may miss the one that our counts suggest, besides a share of the context."""
 _SLACK_SHARE: Final = 0.05
 _LEAST_GROWTH: Final = 0.3
 _MOST_GROWTH: Final = 3.5
-"""The plausible growth of the provider's figure for each of our tokens: beyond, unrecorded content was measured."""
+"""Limits of the provider's plausible growth for each of our tokens. Outside them, it counted unrecorded content."""
 _NOISE: Final = 300
 """Tokens that a call may add or lose besides what was appended, such as a reminder that a client slips in."""
 
@@ -56,7 +56,7 @@ Prefix: TypeAlias = tuple[str | None, str | None]
 
 
 class CountedContext(NamedTuple):
-    """A recorded context: its event's version, our count of its text, its media, and what it was made after.
+    """A recorded context: its event's version, our counts of its text and of its media, and its prefix.
 
     ``rewrites`` is how many rewriting decisions the log had when it was recorded.
     """
@@ -80,7 +80,7 @@ class Reported(NamedTuple):
         newest_input: its input tokens, as reported.
         first_counted, first_input: our count and the provider's of the first call with the newest system prompt and
             tools.
-        anchor_counted, anchor_input: the same of the newest call, differences that do not follow ours left out.
+        anchor_counted, anchor_input: the same of the newest call, without the differences that do not follow ours.
         counted, input: the compared text in our tokens and in the provider's.
         ratio: in force; 0 until enough was compared.
         followed: the newest call's figure follows our count from the call before it.
@@ -108,11 +108,13 @@ class Reported(NamedTuple):
     def offset(self, ratio: float) -> int:
         """Return the tokens that the provider counts besides ours at a ratio; 0 before the first call.
 
-        By the newest call, the account of its context is the reported figure. Where differences were left out on the
-        way, it is no more than that call itself, or the first one, gives. What the newest call's text counted below the
-        ratio may have left the context since, where something was rewritten: then the offset is not below that of the
-        first call, whose context was hardly more than system prompt and tools. But what is in every call is in the
-        newest one, too, so that it is no more than its figure leaves where its text counts at the lowest ratio.
+        With it, the account of the newest call's context is the reported figure. There are two corrections:
+
+        - Where differences were left out, the offset is at most what the newest call alone, or the first call, gives.
+        - Where something was rewritten since the newest call, text that counted below the ratio may have left the
+          context. Then the offset is raised to that of the first call, whose context was hardly more than system
+          prompt and tools. But the newest call contains the offset, too. So it is raised at most to what the newest
+          figure leaves where the text of that call counts at the lowest ratio.
         """
         if self.newest is None:
             return 0
@@ -138,7 +140,7 @@ class Reported(NamedTuple):
         return self._replace(rewrites=self.rewrites + 1)
 
     def after_context(self, version: int, rendered: ContextRendered) -> Reported:
-        """Return the state after a recorded context; one that an earlier release recorded says too little."""
+        """Return the state after a recorded context; one of an earlier release has no count, and changes nothing."""
         if not rendered.counted:
             return self
         prefix = (rendered.system, rendered.tools)
@@ -148,7 +150,7 @@ class Reported(NamedTuple):
     def after_call(self, called: ModelCalled) -> Reported:
         """Return the state after a call; a failed one, or one without usage or a known context, changes nothing.
 
-        Nor does one within which the provider's server ran tools: its figure is of several contexts, not of ours.
+        Nor does a call in which the provider's server ran tools: its figure is of several contexts, not only of ours.
         """
         input_ = called.usage.sent_tokens
         sent = next((sent for sent in self.contexts if sent.version == called.answers), None)
@@ -195,7 +197,7 @@ NO_REPORTS: Final = Reported()
 
 
 def _settled(in_force: float, reported: int, counted: int) -> float:
-    """Return the ratio from here on: the measured one, where enough was compared and it differs enough."""
+    """Return the ratio from now on: the measured one where enough was compared and it differs enough, else the old."""
     if counted < LEAST_COUNTED:
         return in_force
     measured = min(HIGHEST, max(LOWEST, reported / counted))
@@ -205,8 +207,8 @@ def _settled(in_force: float, reported: int, counted: int) -> float:
 def _follows(ours: int, theirs: int, input_: int, *, rewritten: bool) -> bool:
     """Return whether the provider's figure follows ours from one call to the next.
 
-    Where it does not, something else than our context was sent: a client compacted its messages by itself, or goes on
-    with all of them after we rewrote ours. Then the difference is no measure of how the provider counts.
+    Where it does not, the client sent something other than our context: it compacted its messages by itself, or went on
+    with all of them after we rewrote ours. Then the difference does not show how the provider counts.
     """
     if not rewritten:
         return theirs > -input_ // 2
@@ -216,7 +218,7 @@ def _follows(ours: int, theirs: int, input_: int, *, rewritten: bool) -> bool:
 
 
 def _is_growth(ours: int, theirs: int) -> bool:
-    """Return whether a difference is that of appended text, which alone gives a ratio."""
+    """Return whether a difference comes from appended text; only such differences give a ratio."""
     return ours > 0 and _LEAST_GROWTH * ours - _NOISE <= theirs <= _MOST_GROWTH * ours + _NOISE
 
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 LEAST_EVENTS: Final = 1_000
 SHARE: Final = 2
-"""Fewest events between two snapshots, and fewest for each block of the window."""
+"""Fewest events between two snapshots; `SHARE` for each block of the window, where these are more."""
 _WHOLE_PREVIEW: Final = {"_preview": None, "_all": None}
 """The arguments, in their order, of a call whose arguments are previewed as one text."""
 _FLAGS: Final = ("carried", "pinned", "omitted", "redacted", "revealed", "superseded")
@@ -80,16 +80,16 @@ def take_snapshot(fold: Fold) -> Snapshot:
 
 
 def is_due(fold: Fold, since: int) -> bool:
-    """Return whether a log of which there is a snapshot at version ``since`` is due for another one.
+    """Return whether a log whose newest snapshot is at version ``since`` is due for another one.
 
-    The distance grows with the window: what is written of it stays a small share of the log, and folding from one costs
-    no more than reading the window does.
+    The distance grows with the window. So snapshots stay a small share of the log, and to fold the events behind one
+    costs no more than to read the window.
     """
     return is_far(fold.version, since, len(fold.stored))
 
 
 def is_far(version: int, since: int, blocks: int) -> bool:
-    """Return whether a version is so far from a snapshot that another one is due, with so many blocks in the window."""
+    """Return whether a version is far enough from a snapshot for another one, with so many blocks in the window."""
     return version - since >= max(LEAST_EVENTS, SHARE * blocks)
 
 
@@ -106,7 +106,7 @@ def has_reports(snapshot: Snapshot) -> bool:
 def has_changes(snapshot: Snapshot) -> bool:
     """Return whether a snapshot says how its blocks were shown before; those of earlier releases do not.
 
-    Where no block of such a snapshot was ever hidden or revealed, there is nothing to say.
+    An earlier one is complete, too, if none of its blocks was ever hidden or revealed.
     """
     items: Any = snapshot.state["items"]
     return "changes" in snapshot.state or not any(item.get("changed_at", 0) > item["version"] for item in items)
@@ -157,7 +157,7 @@ def restore(
 
 
 def _dump_item(item: Item) -> dict[str, Any]:
-    """Return what a snapshot keeps of an item; nothing that is as in a new item. It runs for each block of a window."""
+    """Return what a snapshot keeps of an item: the fields that differ from a new one's. It runs for each block."""
     fields: dict[str, Any] = {"version": item.version, "place": item.place, "tokens": item.tokens}
     if item.response:
         fields["response"] = item.response
@@ -176,7 +176,7 @@ def _dump_item(item: Item) -> dict[str, Any]:
 
 
 def _changes(snapshot: Snapshot, read: Mapping[int, Changes] | None) -> dict[int, Changes]:
-    """Return how blocks were shown before: what the snapshot says, or else what was read of the log."""
+    """Return how blocks were shown before: what the snapshot says, or else what was read from the log."""
     stored: Any = snapshot.state.get("changes")
     if stored is not None:
         return {version: tuple(FormChange(*change) for change in changes) for version, changes in stored}
@@ -186,7 +186,7 @@ def _changes(snapshot: Snapshot, read: Mapping[int, Changes] | None) -> dict[int
 
 
 class _Read(NamedTuple):
-    """What the snapshot of an earlier release does not say, and is read from the log then."""
+    """Figures that snapshots of earlier releases do not have; they are then read from the log."""
 
     calls: int
     reported: Reported
@@ -242,7 +242,7 @@ def _replacement(stored: dict[str, Any] | None, block: Block) -> Replacement | N
 
 
 def _in_order(value: Any, own: Any) -> Any:
-    """Return a value with the keys of its objects in the order of another value's; what is only in it comes last."""
+    """Return a value with the keys of its objects in the order of another value; keys that this one lacks come last."""
     if isinstance(value, dict) and isinstance(own, dict):
         keys = [*(key for key in own if key in value), *(key for key in value if key not in own)]
         return {key: _in_order(value[key], own.get(key)) for key in keys}

@@ -1,7 +1,7 @@
 """Follow the stages of staged work, and how events change them (the priority-chain design [priority_chain]).
 
 The stages form a row: each is entered when the one before it was approved, and going back to one removes all later
-ones. Only the last may be in progress. Removed stages are in the log alone.
+ones. Only the last may be in progress. Only the log keeps removed stages.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def current_stage(stages: tuple[Stage, ...]) -> Stage | None:
 def advanced(
     stages: tuple[Stage, ...], version: int, payload: StageEntered | StageApproved | StageRewound
 ) -> tuple[Stage, ...]:
-    """Return the stages after an event. An event that fits no stage, which no timeline writes, changes the least."""
+    """Return the stages after an event. No timeline writes one that fits no stage; such an event changes the least."""
     position = next((n for n, known in enumerate(stages) if known.stage == payload.stage), len(stages))
     known = stages[position] if position < len(stages) else None
     if isinstance(payload, StageEntered):

@@ -81,8 +81,8 @@ class Recorded:
 class FoldState(NamedTuple):
     """The small fields of a window.
 
-    A tuple, since each model call and each recorded render changes one, and a frozen dataclass of nine fields takes
-    several times as long to change.
+    It is a tuple, since each model call and each recorded render changes one, and a frozen dataclass takes several
+    times as long to change.
 
     Attributes:
         rounds: how many compactions completed so far.
@@ -153,9 +153,9 @@ class FoldState(NamedTuple):
                 return self
 
     def _opened(self, payload: ConversationOpened) -> FoldState:
-        """Return the state at the beginning; of a fork, with the policy of the past that it shares unless it names one.
+        """Return the state at the beginning. A fork that names no policy keeps the one of the past that it shares.
 
-        What other writers do in a fork's parent, a running compaction or a policy of their own, does not concern it.
+        A compaction that runs in the fork's parent, and the overrides of writers there, do not apply to the fork.
         """
         own = self.released()._replace(overrides=())
         return own if payload.policy is None else own._replace(policy=payload.policy, origin=payload.origin)
@@ -183,8 +183,8 @@ class FoldState(NamedTuple):
     def _touched(self, at: datetime, call: ModelCalled) -> Touch | None:
         """Return the last use of the cache after a call. A failed call does not use the cache.
 
-        The lifetime is what the newest usage reported. The newest start counts, since calls may run side by side, and
-        be recorded in another order than they began in.
+        The lifetime is the one that the newest usage reported. The newest start counts, since calls that run side by
+        side may be recorded in another order than they began in.
         """
         before = self.touch
         if call.finish_reason == "error":

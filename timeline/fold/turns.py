@@ -33,8 +33,8 @@ RESPONSE_BLOCKS: Final[frozenset[type[Block]]] = frozenset({AssistantCompletion,
 _BY_ID: Final[frozenset[type[Block]]] = frozenset({ToolCall, ToolResult, Attachment})
 """Blocks whose path holds an id of their own, so that they need no count."""
 MOST_WAITING: Final = 20_000
-"""Blocks that a response may have while one of its calls waits for a result: no cut may divide them. One of a model has
-some 13,000 at most."""
+"""Most blocks of a response while one of its calls waits for a result, since no cut may divide them. The response of a
+model has some 13,000 at most."""
 _OWN_NUMBER: Final = re.compile(r"turn_(\d{1,9})")
 
 
@@ -51,8 +51,8 @@ class Turns:
         running: the last block was part of that response.
         calls: unanswered calls by call id, oldest first: (version, response number, whether it waits for an approval).
         used: how many blocks of each stem the current turn has.
-        undivided: how many blocks there are since the response began, or since none of the calls waited; of a restored
-            window those that it shows. No part of a snapshot.
+        undivided: how many blocks there are since the response began, or since none of the calls waited. A snapshot
+            does not keep it; a restored fold counts the blocks of the response in its window.
     """
 
     count: int = 0
@@ -66,7 +66,7 @@ class Turns:
     undivided: int = 0
 
     def copy(self) -> Turns:
-        """Return an independent copy. Every append makes one: by position it takes a third of the time."""
+        """Return an independent copy. Every append makes one; fields by position take a third of the time."""
         calls = {id_: [*waiting] for id_, waiting in self.calls.items()}
         state = (self.count, self.turn_id, self.fresh, self.response, self.response_id, self.running)
         return Turns(*state, calls, {**self.used}, self.undivided)
@@ -118,7 +118,7 @@ class Turns:
         if not continues or not self.response:
             self.response += 1
             self.response_id = block.response_id
-            # Calls of earlier responses are dead unless they wait for an approval; a late result goes out as text.
+            # Calls of earlier responses wait no longer, unless for an approval; a late result is sent as text.
             waiting = {id_: [call for call in calls if call[2]] for id_, calls in self.calls.items()}
             self.calls = {id_: calls for id_, calls in waiting.items() if calls}
         self.running = True
@@ -154,20 +154,20 @@ class Turns:
             )
 
     def disown(self, versions: Collection[int]) -> None:
-        """Forget calls that never happened, for the agent: no later result answers them.
+        """Forget disowned calls, which never happened for the agent: no later result answers them.
 
-        What the model says next is another response.
+        What the model says next begins another response.
         """
         left = {id_: [call for call in calls if call[0] not in versions] for id_, calls in self.calls.items()}
         self.calls = {id_: calls for id_, calls in left.items() if calls}
         self.running = False
 
     def go_back(self, turn_id: str, waiting: Iterable[tuple[int, int, ToolCall]]) -> None:
-        """Go on in an earlier turn, in another response than the newest; numbers are not given again.
+        """Go on in an earlier turn. What the model says next begins another response; no number is given twice.
 
         Args:
             turn_id: of the newest block that is shown; empty where none is.
-            waiting: the calls that have no answer then, each with its version and the number of its response.
+            waiting: the calls that have no answer there, each with its version and the number of its response.
         """
         if turn_id != self.turn_id:
             self.turn_id, self.fresh, self.used = turn_id, False, {}
@@ -188,8 +188,8 @@ class Turns:
         """Return the first free path for a block that `advance` has just applied.
 
         ``call_path`` is the path of the call that a result answers; ``taken`` returns whether a path is in use in the
-        window. The store checks it again against the covered blocks. ``reached`` holds for each stem the number that
-        was free last, of blocks that are addressed together: a model may give thousands of calls the same id.
+        window. The store checks it again against the covered blocks. ``reached`` holds for each stem the last number
+        that was free, and spares the search below it: a model may give thousands of calls in one append the same id.
         """
         own_stem = f"{call_path.removesuffix('.call')}.result" if call_path else stem(block, turn_id)
         n = max(self.used.get(own_stem, 1), reached.get(own_stem, 1))

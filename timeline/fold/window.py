@@ -37,9 +37,9 @@ TOMBSTONE_TOKENS: Final = 5
 
 
 FRAMEWORK_ID: Final = "framework_id"
-"""The key in a block's ``meta`` of the id that a framework gave its message; empty where it gave none that lasts.
+"""The key in a block's ``meta`` of the id that a framework gave its message.
 
-A block that a framework's list brought has the key in any case."""
+Every block from a framework's list has the key; its value is empty where the framework gave no id that lasts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Hide:
 class Item(NamedTuple):
     """A live block and the decisions about it.
 
-    A tuple, since one is made for every block that is appended or loaded, and a frozen dataclass takes six times as
+    It is a tuple, since one is made for every block that is appended or loaded: a frozen dataclass takes six times as
     long to make, and four times as long to change.
 
     Attributes:
@@ -75,7 +75,7 @@ class Item(NamedTuple):
         counter: name of the counter of ``tokens``; empty where the log names none.
         undone_at: of reasoning: version of the undo that removed a summary in front of it.
         changed_at: version of the decision that last changed how it is shown; a summary's own version.
-        changes: the decisions about it before that one.
+        changes: the earlier decisions about how it is shown, without the last one.
         revealed: a decision showed it again: no automatic decision hides it anew.
     """
 
@@ -120,7 +120,7 @@ class Item(NamedTuple):
 
     @property
     def changes_so_far(self) -> Changes:
-        """The decisions about it, of which the next one makes earlier ones."""
+        """The decisions about it so far, the last one included: the `changes` of the item that the next one makes."""
         is_decided = self.changed_at > self.version
         return (*self.changes, FormChange(self.changed_at, self.form)) if is_decided else ()
 
@@ -136,12 +136,12 @@ class Item(NamedTuple):
 
     @property
     def is_in_sight(self) -> bool:
-        """Whether all of it is in sight: sent in full, or abridged; a repeat that refers to nothing any more is not."""
+        """Whether all of it is in sight: sent in full or abridged, but not as a repeat that refers to no block now."""
         state = self.state
         return state in {"visible", "carried"} or (state == "abridged" and (not self.is_repeat or bool(self.refers_to)))
 
     def continues(self, before: Item | None) -> bool:
-        """Return whether it is a further part of the user's message that the item sent before it is part of."""
+        """Return whether it is a further part of the user's message to which the item sent before it belongs."""
         return continues(self.block, None if before is None else before.block)
 
     @property
@@ -158,7 +158,7 @@ class Item(NamedTuple):
 
     @property
     def disowned(self) -> bool:
-        """Whether it never happened, for the agent: its framework rejected it, or left the branch that it was in."""
+        """Whether it never happened for the agent: its framework rejected it, or left the branch that holds it."""
         return self.omitted and self.hide is not None and self.hide.reason in DISOWNED
 
     @property
@@ -203,7 +203,7 @@ def tombstone(block: Block, reason: str = "") -> Block:
 
 
 def _reason(block: Block) -> str:
-    """Return the reason that a block which was overwritten by a tombstone has already."""
+    """Return the reason in a block that is a tombstone already; empty for any other block."""
     reason = block.meta.get("redacted") if block.text == TOMBSTONE else None
     return reason if isinstance(reason, str) else ""
 
@@ -227,7 +227,7 @@ def unabridged(item: Item) -> Item:
 
 
 def replaced(item: Item, replacement: Replacement) -> Item:
-    """Return an item as a hide that is planned would show it: it is abridged no more."""
+    """Return an item as a planned hide would show it, and no longer abridged."""
     return item._replace(replacement=replacement, hide=None)
 
 
@@ -376,9 +376,10 @@ class Window:
         The compaction supersedes the live summaries among these items. ``summaries`` names them, and the summaries that
         they superseded earlier whose own version lies behind the range.
 
-        The range is parted around versions that lie inside it and are not this compaction's to cover: those of
-        summaries placed outside it and of the summaries that these superseded, and items that a superseded summary
-        carries and this compaction does not take.
+        The ranges leave out the versions inside them that this compaction does not cover:
+
+        - of the summaries that are placed outside, and of the summaries that these superseded;
+        - of the items that a superseded summary carries and that this compaction does not take.
         """
         taken = self.items[start:end]
         if not taken:
