@@ -1,8 +1,9 @@
 """Plan how new results are shown shorter before they are first sent, without taking anything out of sight.
 
-What was never sent costs no cache to change. So of the newest results only, those that no context held yet, passages
-that are in sight (`timeline.planning.repeats`) and numbers of lines that follow (`timeline.planning.line_numbers`) are
-left out. A list of messages keeps nothing that could be shown again, so nothing is left out there.
+To change what was never sent costs no cache. So only the newest results are shortened, those that no context held yet.
+Two things are left out of them: passages that are in sight (`timeline.planning.repeats`), and numbers of lines that
+follow from others (`timeline.planning.line_numbers`). A list of messages keeps nothing that could be shown again, so
+nothing is left out there.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Abridged(NamedTuple):
-    """What is shown of results, in timeline order, by why it is shorter.
+    """What is shown of results, in timeline order, by the reason why it is shorter.
 
     Attributes:
         repeated: without passages that are in sight; some of them without numbers, too.
@@ -38,7 +39,7 @@ class Abridged(NamedTuple):
 
     @property
     def by_reason(self) -> tuple[tuple[str, tuple[Replacement, ...]], ...]:
-        """The replacements that there are, behind their hide's reason."""
+        """The replacements by the reason of their hide; a reason without any is left out."""
         both = ((REPEATED, self.repeated), (NUMBERED, self.numbered))
         return tuple((reason, blocks) for reason, blocks in both if blocks)
 
@@ -46,14 +47,14 @@ class Abridged(NamedTuple):
 def plan_abridged(
     new: Sequence[Item], window: Window, policy: Policy, counter: TokenCounter, passages: Passages
 ) -> Abridged:
-    """Plan how the newest results are shown, as far as the policy has them shorter.
+    """Plan how the newest results are shown, where the policy has them shown shorter.
 
     Args:
         new: the results, as `abridgeable` finds them.
         window: the blocks.
         policy: its ``repeats`` and ``line_numbers`` say what is worth it.
         counter: counts the replacements.
-        passages: what earlier plans read, which is not read again.
+        passages: keeps what earlier plans read, so that it is not read again.
     """
     if new and policy.repeats is not None:
         gone = unsent_calls(window.items)
@@ -74,7 +75,7 @@ def plan_abridged(
 
 
 def abridgeable(window: Window, policy: Policy) -> list[Item]:
-    """Return the newest results, in timeline order, where one of them may get shorter: a cheap look."""
+    """Return the newest results, in timeline order, if a cheap look shows that one of them may get shorter."""
     if not window.readable or not policy.abridges:
         return []
     least = min(rule.minimum for rule in (policy.repeats, policy.line_numbers) if rule is not None)
@@ -84,7 +85,7 @@ def abridgeable(window: Window, policy: Policy) -> list[Item]:
 
 
 def _newest_results(window: Window) -> list[Item]:
-    """Return the results of the newest response since the last recorded context, in timeline order: none was sent."""
+    """Return the newest response's results since the last recorded context, in timeline order: none was sent yet."""
     found: list[Item] = []
     sent = 0 if window.rendered is None else window.rendered.version
     for item in reversed(window.items):
@@ -124,6 +125,6 @@ def _abridged(item: Item, policy: Policy, counter: TokenCounter, passages: Passa
 def _with_few_numbers(text: str, line_numbers: LineNumbers, address: Address) -> str:
     lines = text.split("\n")
     shown = with_few_numbers(lines, line_numbers.every)
-    # The address, since a number that is left out is not found by its digits.
+    # The line names the address: a number that is left out cannot be found by its digits.
     said = f"[one line in {line_numbers.every} has its number, all of them in {address}]"
     return text if shown == lines else "\n".join([said, *shown])

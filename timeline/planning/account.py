@@ -34,8 +34,8 @@ class FixedPart(Frozen):
     """Tokens that no compaction can free: system prompt, tools, the uncached tail, and the policy's reserves.
 
     The tail has three components: the memory digest and the stage data of staged work, and the caller's texts. With
-    calibrated counts ``provider`` is what the provider counts besides, such as its own prompt for tools; it is negative
-    where it counts fewer tokens of system prompt and tools.
+    calibrated counts ``provider`` is what the provider counts besides, such as its own prompt for tools. It is negative
+    where the provider counts fewer tokens of system prompt and tools than we do.
     """
 
     system: int = 0
@@ -88,7 +88,7 @@ class Account(Frozen):
         messages: tokens of the conversation, as the policy counts what is shown.
         by_category: the messages by kind of block.
         media: tokens of the messages' pictures and documents, which no counter counts.
-        unsent: tokens of the messages that are not sent: of abridged results, where the policy counts these whole.
+        unsent: tokens that are counted and not sent: of abridged results, where the policy counts them whole.
     """
 
     limit: int
@@ -184,8 +184,8 @@ def fixed_part(
         system: the system prompt, as the provider takes it.
         tools: tool schemas, as the provider takes them.
         tail: the uncached tail.
-        reported: how the provider counts; only calibrated counts have its offset. One above the policy's limit is none:
-            it would refuse each call that could correct it.
+        reported: how the provider counts; its offset is part of calibrated counts only. An offset above the policy's
+            limit is ignored, or it would refuse each call that could correct it.
     """
     of_message = policy.message_tokens if isinstance(policy.trigger, OverThreshold) else 0
     system_tokens, schemas = (
@@ -212,20 +212,20 @@ def _text(value: JsonValue) -> str:
 class AccountCache:
     """Draws up the accounts of one conversation's windows, and remembers costs to save work.
 
-    For a window that begins with the same item objects as one before it, only the new items are counted. The result is
-    that of `account`. Two windows are remembered: a dry run decides anew each time, from the log's own window.
+    For a window that begins with the same item objects as an earlier one, only the new items are counted. The result is
+    that of `account_of`. Two windows are remembered, since a dry run decides anew each time from the log's own window.
     """
 
     def __init__(self) -> None:
         self._known: list[tuple[Sequence[Item], Costs]] = []
 
     def begin(self, items: Sequence[Item], policy: Policy) -> None:
-        """Begin with a log's own window: forget the costs of windows that it does not go on from."""
+        """Begin with a log's own window: forget the costs of windows that it does not continue."""
         place = self._place(items, policy)
         self._known = [] if place is None else [self._known[place]]
 
     def account(self, items: Sequence[Item], fixed: FixedPart, policy: Policy) -> Account:
-        """Draw up the account of a window, with the same result as `account`."""
+        """Draw up the account of a window, with the same result as `account_of`."""
         return _drawn_up(self.costs(items, policy), fixed, limits_of_policy(policy, fixed))
 
     def costs(self, items: Sequence[Item], policy: Policy) -> Costs:
@@ -246,11 +246,11 @@ class AccountCache:
         return len(items) if place is None else len(items) - len(self._known[place][0])
 
     def adopt(self, items: Sequence[Item], costs: Costs) -> None:
-        """Go on from the costs of a window's items, as `costs_of` made them."""
+        """Remember the costs of a window's items, as `costs_of` made them, for the windows that continue it."""
         self._known[1:] = [(items, costs)]  # the first is the log's own window
 
     def _place(self, items: Sequence[Item], policy: Policy) -> int | None:
-        """Return the place of the costs that those of a window go on from; None where all have to be counted."""
+        """Return the place of the remembered costs that a window continues; None where all have to be counted."""
         for place in reversed(range(len(self._known))):
             known, costs = self._known[place]
             if costs.policy is policy and begins_with(items, known):
@@ -301,8 +301,8 @@ def limits_of_policy(policy: Policy, fixed: FixedPart) -> tuple[int, int, int]:
 def no_room_from(policy: Policy, account: Account) -> int:
     """Return the total from which on a fixed part leaves no room for messages.
 
-    That is the trigger, since each render would compact. Only the keep-last design's condition may hold for the fixed
-    part already, as with a window smaller than its reserves: there it is the limit.
+    That is the trigger, since above it each render would compact. Under the keep-last design's condition the fixed part
+    alone may be above the trigger, as in a window smaller than its reserves: there it is the limit.
     """
     return account.limit if isinstance(policy.trigger, OverThreshold) else account.trigger
 
@@ -325,7 +325,7 @@ def certain_total(account: Account, policy: Policy, reported: Reported) -> int:
 
 
 def keep_recent(cut: CutPoint, account: Account) -> int:
-    """Return how many tokens a cut keeps verbatim behind it, before any halving."""
+    """Return how many tokens stay verbatim behind a cut, before any halving."""
     if cut.keep_recent_tokens is not None:
         return cut.keep_recent_tokens
     return max(1, int(cut.keep_recent * (account.limit - account.fixed.tokens)))
@@ -339,8 +339,8 @@ def preview_cap(policy: Policy, limit: int) -> int:
 def retry_growth(policy: Policy, visible_tokens: int) -> int:
     """Return by how many tokens the visible ones must grow after a refusal before the next try (design: Invariants).
 
-    That is what a compaction has to free: a policy that is content with any progress tries again as soon as anything
-    was appended, as [priority_chain] and [keep_ratio] do before each model call.
+    They must grow by as much as a compaction has to free. A policy without a least progress tries again as soon as
+    anything was appended, as [priority_chain] and [keep_ratio] do before each model call.
     """
     return max(1, least_progress(policy, visible_tokens))
 

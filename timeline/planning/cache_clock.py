@@ -36,8 +36,8 @@ class Cold:
 def terms_in_force(window: Window, policy: Policy) -> CacheTerms:
     """Return what the provider's cache does for the messages.
 
-    What the policy says of it comes first. Else the lifetime is the one that the provider's usage reported, but no
-    less than the one that the policy asks for, since most usages report how much was written and not for how long.
+    The policy's own terms come first. Else the lifetime is the one that the provider's usage reported, and at least the
+    one that the policy asks for, since most usages report how much was written, and not for how long.
     """
     if policy.cache is not None:
         return TERMS[policy.cache]
@@ -49,8 +49,8 @@ def terms_in_force(window: Window, policy: Policy) -> CacheTerms:
 def coldness(window: Window, policy: Policy, now: datetime) -> Cold | None:
     """Return the figures of a cache that is cold at ``now``; None while it may be warm.
 
-    The lifetime is that of the policy's hiding, if set, else the one in force. Without a cache it is cold at any time.
-    A cache counts as warm where the log has no call or render, and where the clock went backwards.
+    The lifetime is that of the policy's hiding, if set, else the one in force. A provider without a cache counts as
+    cold at any time. A cache counts as warm where the log has no call or render, and where the clock went backwards.
     """
     touch = window.touch
     if touch is None:
@@ -69,9 +69,9 @@ def pays_back(freed: int, behind: int, terms: CacheTerms, calls: int) -> bool:
     """Return whether a change of the prefix, while the cache is warm, saves what it costs within so many calls.
 
     Args:
-        freed: tokens that it frees.
-        behind: tokens from the first change on, as they are sent afterwards.
+        freed: tokens that the change frees.
+        behind: tokens from the first changed block on, as they are sent afterwards.
         terms: what the cache does.
-        calls: that share the cost.
+        calls: how many calls share the cost.
     """
     return behind * terms.rewrite <= calls * freed * terms.read

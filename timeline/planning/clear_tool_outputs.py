@@ -1,7 +1,7 @@
 """Plan a `clear_tool_outputs` step: replace old tool results by a line; their calls stay.
 
-The rule is the pruning of the prune-then-summarize design [prune_then_summarize]. It goes back from the newest block:
-it skips the newest turns, stops at a summary, and protects the newest outputs in between up to a number of tokens.
+The rule is the pruning of the prune-then-summarize design [prune_then_summarize]. It walks back from the newest block,
+skips the newest turns, and stops at a summary. In between it protects the newest outputs, up to a number of tokens.
 Nothing is cleared unless that frees the minimum.
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 REASON: Final = "tool_output"
 CLEARED: Final = "[Tool output cleared - see conversation summary]"
-"""The text shown for a cleared output, in front of its address: the pruner's, of the design's four such texts."""
+"""The text shown for a cleared output, in front of its address: of the design's four such texts, the pruner's."""
 
 
 def plan_clear(window: Window, policy: Policy, counter: TokenCounter, step: ClearToolOutputs) -> HideDecision | None:
@@ -42,7 +42,7 @@ def plan_clear(window: Window, policy: Policy, counter: TokenCounter, step: Clea
         if seen > step.protect and tokens < item.tokens:
             cleared.append(Replacement(version=item.version, text=text, tokens=tokens))
             changed[item.version] = replaced(item, cleared[-1])
-    # The minimum is in the counter's tokens, as the protected ones are: only the account adds the policy's margin.
+    # The minimum and the protected tokens are in the counter's tokens: only the account adds the policy's margin.
     saved = sum(item.tokens for item in outputs if item.version in changed) - sum(new.tokens for new in cleared)
     if not cleared or saved < step.minimum:
         return None

@@ -2,15 +2,15 @@
 
 The rule is that of the priority-chain design [priority_chain], P2 and P4. A compaction covers one run of adjacent
 stages. Where other messages or an earlier summary lie between two stages, the second begins another run and another
-compaction: so no message is covered without a decision that replaces it, and the earlier summary, with the cached
-prefix up to it, stays as it is.
+compaction. So no message is covered without a decision that replaces it, and the earlier summary stays as it is, with
+the cached prefix up to it.
 
-The summary names the stages and no more. Their decisions are in the memory digest, which is in every context: a rewind
-supersedes a decision there, while a summary keeps its text, and the cached prefix with it, for good.
+The summary only names the stages. Their decisions are in the memory digest, which every context has. A rewind
+supersedes a decision there; the text of the summary never changes, and so the cached prefix stays.
 
 This module also writes the two texts about approved stages that are in the uncached tail of a context. The memory
-digest lists their decisions. Stage data shows the newest stages in detail and the others in short, and all in short
-once P4 took one of the newest. Both follow from the window alone: the same window gives the same text.
+digest lists their decisions. Stage data shows the newest stages in detail and the others in short; once P4 took one of
+the newest, it shows all in short. Both follow from the window alone: the same window gives the same text.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _COLLAPSED: Final = (
     "[The messages of these stages are out of view: {}. What was decided in them is in the memory digest, as far as it "
     "still holds.]"
 )
-"""The text of collapsed stages; it stays true when a stage is reopened, and when no decision is left."""
+"""The text of collapsed stages. It must stay true when a stage is reopened, and when no decision is left."""
 
 
 def approvals(stages: Iterable[Stage]) -> list[StageApproved]:
@@ -149,9 +149,9 @@ class _Collapse:
         return runs
 
     def _may_take(self, stage: StageApproved) -> bool:
-        """Return whether a stage has messages in view, and a later message that the model continues from.
+        """Return whether a stage has messages in view, and a later message from which the model continues.
 
-        The stage's decision also replaces a summary inside it, but not one that covers later messages too.
+        The stage's decision also replaces a summary inside the stage, but not one that covers later messages, too.
         """
         if stage.count == 0 or is_out_of_view(self.ranges.window, stage):
             return False
@@ -162,7 +162,7 @@ class _Collapse:
         return all(c.covers.ranges[-1][1] <= stage.last for c in self.ranges.window.summaries if c.block.path in inside)
 
     def _adjacent(self, before: StageApproved, stage: StageApproved) -> bool:
-        """Return whether no message and no summary lies between two stages, but at most pins and runtime blocks."""
+        """Return whether nothing lies between two stages except pins and blocks of the runtime."""
         between = (item for item in self.items if before.last < item.place < stage.first)
         return not any(item.is_summary or _is_said(item) for item in between)
 
@@ -206,9 +206,9 @@ def stage_data(window: Window, settings: StageData | None, *, collapsed: Collect
     """Return the stage data of a policy: the text about approved stages; empty without the setting or an approval.
 
     Args:
-        window: with the stages, and the summaries that name those collapsed by P4.
+        window: has the stages, and the summaries that name the stages collapsed by P4.
         settings: the policy's figures.
-        collapsed: further stages to be taken for collapsed, by a plan that is not carried out yet.
+        collapsed: further stages that count as collapsed, by a plan that is not carried out yet.
     """
     approved = approvals(window.stages)
     if settings is None or not approved:
@@ -227,13 +227,13 @@ def stage_data(window: Window, settings: StageData | None, *, collapsed: Collect
 
 
 def _collapsed(window: Window) -> set[str]:
-    """Return the stages that the live summaries name as collapsed by a step about the newest ones."""
+    """Return the stages that the live summaries name as collapsed by a step that may take the newest ones, too."""
     named = (compaction.block.meta.get(COLLAPSED_KEY) for compaction in window.summaries)
     return {str(stage) for stages in named if isinstance(stages, list) for stage in stages}
 
 
 def _section(each: StageApproved, settings: StageData, *, in_detail: bool, artifacts: Sequence[str]) -> str:
-    """Return the section of one stage; for a text that is missing, the next shorter one."""
+    """Return the section of one stage; the next shorter text takes the place of a missing one."""
     short = cut_to(each.short or each.decision, settings.short_chars)
     text = cut_to(each.detailed, settings.detailed_chars) if in_detail and each.detailed else short
     lines = [

@@ -68,8 +68,8 @@ def visible_tokens(window: Window, policy: Policy) -> int:
 def own_tokens(item: Item, policy: Policy) -> int:
     """Return the tokens that an item costs by itself, without the policy's margin and what the wire adds.
 
-    Where the policy counts results as JSON, a result costs its quotes and escapes besides its text, and of a call the
-    name is rounded up by itself. Both corrections are quarters of characters, whatever counts the text, since the
+    Where the policy counts results as JSON, a result costs its quotes and escapes besides its text, and the name of a
+    call is rounded up by itself. Both corrections count a token for four characters, whatever counts the text: the
     account is drawn up far more often than a text is counted.
     """
     item = as_counted(item, policy)
@@ -96,18 +96,18 @@ def _quarter(text: str) -> int:
 class Costs:
     """The costs of a window's items as shown: their own tokens, and those that the wire adds.
 
-    Items are added batch by batch. An appended result may answer an earlier call; the wire then sends no replacement
-    for the missing result, and the call's cost is corrected, so that the figures equal those of all items at once.
+    Items are added batch by batch. An appended result may answer an earlier call. The wire then no longer sends a text
+    in place of the missing result, so the call's cost is corrected: the figures equal those of all items at once.
 
     Args:
         policy: its margin, and its tokens a message and a response.
 
     Attributes:
         policy: the policy of the figures.
-        tokens: of each item, in order.
+        tokens: the tokens of each item, in order.
         by_category: their sums by category, see `CATEGORIES`.
         media: tokens of the pictures and documents among them, which no counter counts.
-        unsent: tokens among them that are not sent: of abridged results, where the policy counts these whole.
+        unsent: tokens among them that are not sent: of abridged results, where the policy counts them whole.
     """
 
     def __init__(self, policy: Policy) -> None:
@@ -158,14 +158,14 @@ class Costs:
                 self.media += media_within(block, item.tokens)
 
     def freed(self, changed: Iterable[tuple[Item, Item]]) -> int:
-        """Return the tokens that replacements free: of each item as it is, and as it would be with its replacement.
+        """Return the tokens that replacements free, from pairs of an item as it is and with its replacement.
 
-        A replacement changes what an item costs by itself; who answers whom, and which messages there are, stay.
+        A replacement only changes what an item costs by itself: answers and messages stay what they are.
         """
         return sum([self._own(item) - self._own(replaced) for item, replaced in changed])
 
     def copy(self) -> Costs:
-        """Return the same costs for a thread, which these may grow beside."""
+        """Return a copy for a thread; these costs may grow while the thread reads it."""
         copied = copy(self)
         vars(copied).update(tokens=[*self.tokens], _answered={*self._answered}, _gone={*self._gone})
         return copied
@@ -188,7 +188,7 @@ class Costs:
         return cost - scaled(item.shown_tokens + of_label, self.policy)
 
     def _of_message(self, first: Item) -> int:
-        """Return the tokens that a message costs beside its items. Its first item decides whose message it is."""
+        """Return the tokens that a message costs besides its items. Its first item decides whose message it is."""
         by_response = self.policy.response_tokens if message_role(first.block) == "assistant" else 0
         return self.policy.message_tokens * (1 + around(first.block)) + by_response
 
@@ -209,7 +209,7 @@ class Costs:
 
 
 def category_of(item: Item) -> str:
-    """Return the account's category of an item; what is shown as its replacement is ``hidden``."""
+    """Return the account's category of an item; ``hidden`` for one that is shown as its replacement."""
     shown = item.replacement is None or item.state == "abridged"
     return CATEGORIES.get(item.block.type, "other") if shown else "hidden"
 
@@ -222,12 +222,12 @@ def costs_of(items: Sequence[Item], policy: Policy) -> Costs:
 
 
 def costs(items: Sequence[Item], policy: Policy) -> list[int]:
-    """Return the tokens of each item as shown, those of a label or missing result that the wire adds included."""
+    """Return the tokens of each item as shown, with the label or missing result that the wire adds."""
     return costs_of(items, policy).tokens
 
 
 def changed_tokens(changed: Mapping[int, Item], items: Sequence[Item], policy: Policy) -> tuple[int, int]:
-    """Return the tokens of items, and what a change of some frees in the account.
+    """Return the tokens of items, and how many of them a change of some items frees in the account.
 
     Args:
         changed: the new items by version.

@@ -35,7 +35,7 @@ _LONGEST_REPLACEMENT: Final = 60
 def build_digest(covered: Sequence[Item]) -> Digest:
     """Return the digest of covered items. Deterministic; the lists keep the order of the log.
 
-    Of what never happened for the agent nothing is in it: it is part of the summary that the model reads.
+    It leaves out what never happened for the agent, since the model reads the digest as part of the summary.
     """
     covered = [item for item in covered if not item.disowned]
     facts = [fact for _, fact in facts_of(covered)]
@@ -66,7 +66,7 @@ def _artifacts(covered: Sequence[Item]) -> Iterator[Artifact]:
 
 
 def _artifact(item: Item) -> Artifact:
-    """Describe an artifact: as visible as the application says, or else as its block is in the context."""
+    """Describe an artifact; its visibility is what the application says, or else that of its block in the context."""
     meta = item.block.meta
     sources, visibility = meta.get("sources_used"), meta.get("visibility")
     return Artifact(
@@ -78,9 +78,9 @@ def _artifact(item: Item) -> Artifact:
 
 
 def _hidden(covered: Sequence[Item]) -> Iterator[HiddenBlock]:
-    """Return the blocks that were hidden behind a text; a thought, or a call's arguments, have none.
+    """Return the blocks that were hidden behind a text. A hidden thought, or a hidden call's arguments, have none.
 
-    An abridged result was in sight until it was covered.
+    An abridged result is not among them: it was in sight until it was covered.
     """
     for item in covered:
         if item.replacement is not None and item.replacement.text and item.state != "abridged":
@@ -97,7 +97,7 @@ def _replaced(path: str, text: str) -> HiddenBlock:
 
 
 def _files(facts: Sequence[Fact]) -> tuple[FileUse, ...]:
-    """Return the files of facts, each once; what failed was not done."""
+    """Return the files of facts, each once, without failed uses: what failed was not done."""
     done = [fact for fact in facts if not fact.failed]
     times, newest = Counter(fact.subject for fact in done), {fact.subject: fact for fact in done}
     return tuple(FileUse(file=file, tool=fact.tool, path=fact.path, times=times[file]) for file, fact in newest.items())

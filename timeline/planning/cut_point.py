@@ -1,12 +1,13 @@
 """Choose the cut of a `cut_point` summary, and plan the compaction before it (design: Cut point).
 
-First the four rules of the cut-point design [cut_point] to the letter, then the repairs that make every cut legal.
+First come the four rules of the cut-point design [cut_point] to the letter, then the repairs that make every cut legal.
 Positions are indices into ``window.items``; a cut at position p covers the items before p and keeps the rest. A cut is
 legal when it divides no atomic group, is behind the last summary, covers at least one item, and the first message block
-at or after it is a candidate. Where the four rules give a legal cut, it is the chosen one.
+at or after it is a candidate. Where the four rules give a legal cut, that one is chosen.
 
-The plan tries that cut, then a legal cut near it, then half of the keep, up to four times, and at last previews inside
-the newest group. If all that frees too little, it is a refusal with a typed reason. Nothing is summarised or written.
+The planner tries that cut, then a legal cut near it, then half of the kept tokens, up to four times, and at last
+previews inside the newest group. If all of this frees too little, the result is a refusal with a typed reason. Nothing
+is summarised or written here.
 """
 
 from __future__ import annotations
@@ -118,7 +119,7 @@ class _CutPoint:
         self.tried: dict[int, Range] = {}
 
     def best_cut(self, keep: int) -> tuple[Range | None, int]:
-        """Return the first cut that meets the target, halving the keep where needed; else the cut that leaves least."""
+        """Return the first cut that meets the target, halving ``keep`` as needed; else the cut that leaves least."""
         best: Range | None = None
         best_keep = keep
         for halving in range(self.cut.halvings + 1):
@@ -141,7 +142,7 @@ class _CutPoint:
         """Return the plan of a cut, with the previews that it needs."""
         ranges = self.ranges
         after = cut.after if cut is not None else self.before.messages
-        # Carried blocks first: their share has a cap of its own; the kept ones only where that does not free enough.
+        # Preview carried blocks first, since their share has a cap; then the kept ones, if that does not free enough.
         previews = ranges.preview_carried(cut)
         after -= ranges.saved(previews)
         vain = self.before.over_trigger and not ranges.frees_enough(after)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from timeline.ports import TokenCounter
 
 NOTICE_BEGINNING: Final = "[Context truncated. Earlier conversation contained "
-"""How a notice begins; by this a list of messages knows one that has no heading."""
+"""How a notice begins. In a list of messages, a notice without a heading is recognised by it."""
 NOTICE_BY: Final = "notice"
 """Name of a notice's author, as recorded in `WrittenBy`."""
 _TOPIC: Final = 60

@@ -1,4 +1,4 @@
-"""Find the prompts of which a hide leaves something asked unsaid: it reports them, as a compaction does (ADR 0077)."""
+"""Find the prompts whose replacement leaves something unsaid. A hide reports them, as a compaction does (ADR 0077)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class ReadPrompts:
-    """Tells whether a replacement says all that a user says in a block, and remembers it.
+    """Tells whether a replacement says all that a user says in a block, and remembers the answer.
 
-    To read what a long prompt asks for takes milliseconds, and a dry run plans the hides of the last one again.
+    To read what a long prompt asks for takes milliseconds, and each dry run plans the same hides again.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ def left_unsaid(
     Args:
         items: of the window that the hide is planned for.
         replacements: what is shown from now on.
-        prompts: read those of earlier hides, which are not read again.
+        prompts: remembers the prompts of earlier hides, so that they are not read again.
     """
     prompts = prompts or ReadPrompts()
     shown = {replacement.version: replacement.text for replacement in replacements}

@@ -1,9 +1,10 @@
 """Plan which old blocks are shown as short replacements from now on (design: Hiding).
 
-One planner for both guards: the cache is cold, or the context is above the trigger. The newest rounds stay untouched.
-Older tool output and bulky arguments are replaced, but not the newest content of each file, which an agent reads most;
-still older texts are shortened. Ages are in rounds or turns. All hides are one batch, and only if it frees enough,
-since each change of the prefix costs a cache. The rule extends the TTL pruning of the cut-point design [cut_point].
+One planner serves both occasions: the cache is cold, or the context is above the trigger. The newest rounds stay
+untouched. Older tool output and bulky arguments are replaced, but not the newest content of each file, which an agent
+reads most. Texts that are older still are shortened. Ages are in rounds or turns. All hides are one batch, which is
+planned only if it frees enough, since each change of the prefix costs a cache. The rule extends the TTL pruning of the
+cut-point design [cut_point].
 """
 
 from __future__ import annotations
@@ -73,9 +74,9 @@ _PART_KEYS: Final = ("offset", "limit", "view_range", "start_line", "end_line", 
 
 
 class NewestContents:
-    """Finds the blocks that hold the newest content of a file. What a call holds is worked out once, while it stays.
+    """Finds the blocks that hold the newest content of a file, and remembers what each call of the window holds.
 
-    A decision hides blocks, and changes nothing of what they hold: the next plan asks for the same calls again.
+    A hide changes only how blocks are shown, so the next plan asks about the same calls again.
     """
 
     def __init__(self) -> None:
@@ -107,7 +108,7 @@ class NewestContents:
 
 
 class _Held(NamedTuple):
-    """The contents that a block holds with its answer: each a file, or a part of one, and the version of the block."""
+    """The contents of a call and its result: each a file, or a part of one, and the version of the block with it."""
 
     block: Block
     answer: Block | None
@@ -136,7 +137,7 @@ def _contents(item: Item, result: Item | None) -> list[tuple[str, int]]:
 _SHORTENED: Final[frozenset[type[Block]]] = frozenset(
     {UserPrompt, AssistantCompletion, Reasoning, ToolCall, SystemMessage, CustomBlock}
 )
-"""Texts, thoughts and calls: shortened once they are ``old``."""
+"""Texts, thoughts and calls, which are hidden once they are ``old``."""
 AUTOMATIC: Final = frozenset({"cold", "pressure", "refused"})
 """The reasons of hides that nobody asked for."""
 _LEAST_GAIN: Final = 2
@@ -156,9 +157,9 @@ class HidePlan:
 
     Attributes:
         replacements: in timeline order.
-        before: the tokens of the messages before.
+        before: the tokens of the messages before the hides.
         freed: how many of them the hides free.
-        behind: how many of them come with the first hidden block and behind it.
+        behind: how many of them are in the first hidden block and behind it.
     """
 
     replacements: tuple[Replacement, ...]
@@ -189,8 +190,8 @@ def plan_hide(
         hiding: says what is old.
         counter: counts the replacements.
         least: least tokens that are worth a batch.
-        replacements: made those of earlier plans, which are not made again.
-        contents: found the newest contents of earlier plans.
+        replacements: remembers the replacements of earlier plans, so that they are not made again.
+        contents: finds the newest contents, and remembers those of earlier plans.
         known: the costs of the window's items, if they are known.
     """
     replacements = replacements or Replacements()
@@ -227,10 +228,10 @@ def needs_notice(window: Window) -> bool:
 
 
 class OwedNotice:
-    """Finds whether a notice is due for an earlier hide, decided while a response was in progress.
+    """Finds whether a notice is due for an earlier hide that was decided while a response was in progress.
 
-    Not after a summary since that hide: it may have covered the notice, which then comes again with the next hide. A
-    window that goes on from the last one asked about is read from there.
+    None is due after a summary since that hide, which may have covered the notice: it comes again with the next hide.
+    Of a window that continues the last one asked about, only the new items are read.
     """
 
     def __init__(self) -> None:
@@ -273,7 +274,7 @@ def _eligible(window: Window, hiding: Hiding, contents: NewestContents) -> list[
 def _open_plan(items: Sequence[Item]) -> list[int]:
     """Return the version of the call that gives the newest plan, as long as a step of it is open.
 
-    An agent works from it for longer than from a file, and looks at it by no other call.
+    An agent works from its plan for longer than from a file, and makes no call to read the plan again.
     """
     calls = ((item.version, plan_of(item.block)) for item in reversed(items) if type(item.block) is ToolCall)
     newest = next(((version, steps) for version, steps in calls if steps), None)

@@ -1,8 +1,8 @@
-"""Plan which parts give way where a provider refused the request because of them.
+"""Plan which parts to leave out where a provider refused the request because of them.
 
-What is said beside a picture or document stays. Of all of them together the newest are kept, which an agent still looks
-at; one that the provider named goes, however new it is. Of signed reasoning all goes: what one account, platform or
-model signed is refused together.
+The text beside a picture or document stays. Of all pictures and documents the newest stay, which an agent still looks
+at; one that the provider named is left out, however new it is. Signed reasoning is left out as a whole: what one
+account, platform or model signed is refused together.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ REFUSED: Final = "refused"
 MOST_KEPT: Final = 10
 """Most pictures and documents that stay: half of the 20 above which Anthropic takes fewer pixels of each."""
 _TAIL: Final = 64
-"""A picture is known by the last characters of its base64, whichever form a wire gives it."""
+"""A picture is recognised by so many last characters of its base64, since each wire gives it another form."""
 
 
 def plan_media(
     window: Window, policy: Policy, counter: TokenCounter, *, crowd: bool, named: Collection[str]
 ) -> HideDecision | None:
-    """Plan to show blocks without their pictures and documents; None where none can give way.
+    """Plan to show blocks without their pictures and documents; None where none can be left out.
 
     Args:
         window: the blocks.
         policy: gives the costs.
         counter: counts what is shown instead.
-        crowd: all of them together were refused: the older ones go, so that at most half of them, half of their bytes,
-            and `MOST_KEPT` stay.
-        named: texts of what the provider named. Where that is in no block, the older ones go, too.
+        crowd: all of them together were refused. The older ones are left out, so that at most half of them, half of
+            their bytes, and `MOST_KEPT` stay.
+        named: texts of what the provider named. Where no block has it, the older ones are left out, too.
     """
     shown = [(item, size) for item in window.items if (size := _size(item))]
     tails = {text[-_TAIL:] for text in named if len(text) >= _TAIL}
@@ -93,7 +93,7 @@ def _size(item: Item) -> int:
 
 
 def _older(shown: Sequence[tuple[Item, int]]) -> list[Item]:
-    """Return the blocks that go, oldest first: all but the newest that may stay."""
+    """Return the blocks to show without their parts, oldest first: all but the newest that may stay."""
     most, room = min(MOST_KEPT, len(shown) // 2), sum(size for _, size in shown) // 2
     kept = 0
     for _, size in reversed(shown):

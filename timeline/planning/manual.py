@@ -61,8 +61,8 @@ def hide(
 def reveal(window: Window, item: Item) -> BlocksRevealed:
     """Plan to show a hidden or abridged block in full, and the omitted blocks of its group.
 
-    An abandoned block comes back with all that was abandoned together with it. Together is also what was left bit by
-    bit, as a session is whose items are popped, with nothing appended in between.
+    An abandoned block comes back with all that was abandoned together with it. Decisions right behind one another count
+    as together, with nothing appended in between: a session whose items are popped is abandoned bit by bit.
 
     Raises:
         BlockProtected: the block is shown in full, or was redacted.
@@ -79,7 +79,7 @@ def pin(window: Window, item: Item) -> BlocksPinned:
     """Plan to pin a live block with its group: no compaction covers it, and no automatic decision hides it.
 
     Raises:
-        BlockProtected: the block is a summary, which the next one integrates.
+        BlockProtected: the block is a summary, which the next summary integrates.
     """
     if item.is_summary:
         raise BlockProtected(item.block.path, "a summary is integrated into the next one; pin a block, or add a note")
@@ -106,7 +106,7 @@ def group_of(window: Window, item: Item) -> list[Item]:
 
 
 def _disowned_with(window: Window, hide: Hide) -> list[Item]:
-    """Return the live items that were disowned with a decision, and with those of its reason right around it."""
+    """Return the live items that a decision disowned, and those of decisions with its reason right around it."""
     appended = sorted(item.version for item in window.items)
     apart = bisect(appended, hide.version)
     same = (i for i in window.items if i.disowned and i.hide is not None and i.hide.reason == hide.reason)

@@ -1,8 +1,8 @@
 """Choose the cut of a summary by counting messages, turns or shares of them, and plan the compaction before it.
 
-These are the cuts of the designs [priority_chain], [keep_last], [keep_ratio] and [prune_then_summarize]. Each moves
-back from its design's boundary until it divides no atomic group, as the designs do for a tool pair; with parallel calls
-that is as far as the message that made them.
+These are the cuts of the designs [priority_chain], [keep_last], [keep_ratio] and [prune_then_summarize]. Each cut moves
+back from its design's boundary until it divides no atomic group, as the designs do for a tool pair. With parallel calls
+it moves back to the message that made them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def plan_message_cut(ranges: Ranges, cut: MessageCut) -> Plan | Refusal | None:
 def _is_summary_alone(ranges: Ranges, covered: Sequence[int]) -> bool:
     """Return whether all that would be covered is a summary that another program wrote, as in [keep_last].
 
-    Its text would be kept word for word under the next number: a round in which nothing was summarised.
+    Its text would be kept word for word under the next number: a compaction in which nothing was summarised.
     """
     return bool(covered) and all(is_message_summary(ranges.items[position]) for position in covered)
 
@@ -57,7 +57,7 @@ def _first_message(ranges: Ranges) -> int | None:
     """Return the position of the message that takes the place of a missing system prompt, as in [keep_last].
 
     The design keeps the first message of its list, whatever it is, and counts it. With a system prompt that is the
-    system prompt; without one it is the first message of the conversation, unless a summary covered it or it is one.
+    system prompt. Without one it is the first message of the conversation, unless that is a summary or is covered.
     """
     window, items = ranges.window, ranges.items
     prefix = window.rendered.prefix if window.rendered is not None else None
@@ -79,7 +79,7 @@ def cut_start(cut: MessageCut, window: Window, groups: Sequence[Group]) -> int:
         return 0
     since = newest.approved or newest.entered
     undivided = boundaries(items, groups)
-    # Not at an item that an earlier summary carries: it lies inside that summary's range.
+    # A cut cannot begin at an item that an earlier summary carries: the item lies inside that summary's range.
     starts = (p for p, item in enumerate(items) if item.place > since and undivided[p] and not item.carried)
     return next(starts, len(items))
 

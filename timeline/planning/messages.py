@@ -1,10 +1,14 @@
 """Part a window into messages, the units in which the published designs count.
 
-For most designs a response's reasoning, text and calls are one message of the assistant; each result is one of the
-tool; a turn's header, prompt and attachments are one of the user, and so are the parts that came as one message. A
-summary is one message more for the question before it and for the answer behind it, where its form has them. Blocks
-that are omitted, or shown in the tail, are in no message. For the cut-point design [cut_point] a message is a block: a
-candidate, which a cut may be placed before, or a result.
+For most designs these are one message each:
+
+- of the assistant: the reasoning, text and calls of a response;
+- of the tool: each result;
+- of the user: a turn's header, prompt and attachments, or the parts that came as one message;
+- a summary, with one message more for the question before it and one for the answer behind it, where its form has them.
+
+Blocks that are omitted, or shown in the tail, are in no message. For the cut-point design [cut_point] a message is a
+block: a candidate, before which a cut may be placed, or a result.
 """
 
 from __future__ import annotations

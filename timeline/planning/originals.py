@@ -1,12 +1,12 @@
-"""Give a summarizer what was said, where a block is hidden by an automatic decision only, cut to the room there is.
+"""Give a summarizer the originals of the blocks that only automatic decisions hid, cut to the room there is.
 
-A hide saves tokens in each call of the agent; a summary reads its range once. So a summary of replacements loses what
-the hide left in the log, and saves little. A block that was hidden by hand, omitted or redacted stays as the model saw
-it: that decision is the application's (ADR 0038).
+A hide saves tokens in each call of the agent, but a summarizer reads its range once. So a summary of replacements would
+save little, and lose what the hide left in the log. A block that was hidden by hand, omitted or redacted is given as
+the model saw it: that decision is the application's (ADR 0038).
 
-Cutting is a matter of sizes alone, so that a replay gives the same blocks. Work comes first, oldest first: results and
+Only sizes decide what is cut, so that a replay gives the same blocks. Work is cut first, oldest first: results and
 attachments, then calls, then thoughts, each down to a size, then all of them to the next size. The assistant's texts
-are cut after all of these are at the last size, and what users wrote after that.
+are cut once all of these are at the last size, and what users wrote after that.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from timeline.ports import TokenCounter
 
 SEEN_THROUGH: Final = AUTOMATIC | ABRIDGED | {CLEARED, "spill", "imported"}
-"""The reasons of hides that no person decided: cold, pressure, a cleared output, a preview, the recorded client's."""
+"""The reasons of hides that no person decided, those of previews and of a recorded client included."""
 MORE: Final = 500
-"""Tokens that originals may have beyond what was shown: a few replacements alone have hardly any."""
+"""Tokens that originals may have beyond what was shown, since a few replacements alone have hardly any."""
 _WINDOW_SHARE: Final = 8
-"""One part in this many of a summarizer's window is for prompt and tasks."""
+"""One part in this many of a summarizer's window is kept for prompt and tasks."""
 _SIZES: Final = (4_000, 2_000, 1_000, 500, 250, 120, 60, 30)
 """Tokens to which blocks are cut, one size after the other."""
 _LEAST_CALL: Final = 250
@@ -58,11 +58,11 @@ def is_seen_through(item: Item) -> bool:
 def room_for(shown: int, window: int, previous: int, answer: int) -> int:
     """Return the tokens that a request's blocks may have: as many as were shown of them, and `MORE`.
 
-    So originals cost what replacements did: twice as many tokens cost 1 to 4 % of all input, and a summary by
-    extraction then had hardly a further fact that a later answer needed (ADR 0038).
+    So originals cost what replacements did. Twice as many tokens would cost 1 to 4 % of all input, and gave a summary
+    by extraction hardly a further fact that a later answer needed (ADR 0038).
 
     Args:
-        shown: tokens of the same blocks as the model saw them; blocks of so many are asked about in any case, in chunks
+        shown: tokens of the same blocks as the model saw them. At least so many are asked about in any case, in chunks
             where the window has no room for them.
         window: tokens that the summarizer reads and writes at once.
         previous: tokens of the earlier summary, which the summarizer reads too.
@@ -86,9 +86,9 @@ class _Piece:
 
 
 class CutBlocks:
-    """Cuts blocks, and remembers the cut ones: one takes dozens of counts, and the next dry run makes the same cuts.
+    """Cuts blocks, and remembers the cut ones: each takes dozens of counts, and the next dry run makes the same cuts.
 
-    A render that records its compaction needs none of them again.
+    Once a render has recorded its compaction, none of them is needed again.
     """
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ class CutBlocks:
         return known[3]
 
     def keep(self, items: Sequence[Item]) -> None:
-        """Forget the cut ones of all blocks but those of a window: a redacted block is there as its tombstone."""
+        """Forget the cut ones of all blocks but those in a window, which has a redacted block as its tombstone."""
         if self._known:
             kept = {id(item.block) for item in items}
             self._known = {key: known for key, known in self._known.items() if key in kept}
@@ -111,7 +111,7 @@ class CutBlocks:
 def fitted(
     blocks: Sequence[tuple[Block, int]], room: int, counter: TokenCounter, cut: CutBlocks | None = None
 ) -> list[Block]:
-    """Cut blocks, each given with its tokens, until they have room together; a cut block has `CUT_KEY` in its meta."""
+    """Cut blocks, each given with its tokens, until all fit together; a cut block has `CUT_KEY` in its meta."""
     cut = cut or CutBlocks()
     pieces = [_Piece(block, tokens) for block, tokens in blocks]
     excess = sum(piece.tokens for piece in pieces) - room
@@ -150,7 +150,7 @@ def _is_users(block: Block) -> bool:
 
 
 def _is_other(block: Block) -> bool:
-    """Return whether a block is none of the above: a thought, a message of the runtime, an application's own."""
+    """Return whether a block is of no other kind here: a thought, a message of the runtime, an application's own."""
     return not (_is_result(block) or _is_call(block) or _is_answer(block) or _is_users(block))
 
 
@@ -159,7 +159,7 @@ _PARTS: Final[tuple[tuple[Callable[[Block], bool], ...], ...]] = (
     (_is_answer,),
     (_is_users,),
 )
-"""What is cut together, size by size, before the next is cut at all."""
+"""The kinds of blocks that are cut together, size by size; the next group is cut only once the one before is done."""
 
 
 def _cut(block: Block, size: int, counter: TokenCounter) -> Block:
@@ -206,9 +206,10 @@ def head_and_tail(text: str, size: int, counter: TokenCounter) -> str:
 
 
 def _whole_words(text: str, beyond: str) -> str:
-    """Return a beginning without the line, or else the word, that the cut divided, unless too little would be left.
+    """Return a beginning without the line that the cut divided, or else without the divided word.
 
-    Then it ends before the name at least that goes on with ``beyond``, the character behind the cut.
+    Where too little would be left, it at least ends before the name that goes on with ``beyond``, the character behind
+    the cut.
     """
     at = max(text.rfind("\n"), 0)
     if 2 * at < len(text):

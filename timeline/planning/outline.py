@@ -39,8 +39,8 @@ class Outline:
         name: of the policy.
         limit: the context limit, in tokens.
         reserves: the tokens kept free, by name.
-        trigger: the largest request that is not compacted, in tokens without the reserves, without system prompt and
-            tools; None where nothing is ever compacted.
+        trigger: the largest request that is not compacted, in tokens without reserves, system prompt and tools; None
+            where nothing is ever compacted.
         target: the size that a compaction aims at, counted like the trigger.
         when: the trigger, in words.
         hides: the blocks hidden once the cache is cold, and the other decisions that depend on the cache.

@@ -1,8 +1,8 @@
 """Plan steps of a policy, and remember what was planned on the newest window.
 
-A pass asks whether a step would be refused before it carries the step out, and goes on to the next step on the same
-window. What the steps share, and a plan that was made, is not worked out again. A window never changes: one with other
-items is another object, and so everything is planned anew for it.
+A pass asks whether a step would be refused before it carries the step out, and may ask about the next step on the same
+window. So the plans, and what the steps share, are remembered for that window. A window never changes: one with other
+items is another object, for which everything is planned anew.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class PlannedSteps:
     """The plans of one pass. Ask it for one at a time.
 
     Args:
-        counted: a window with the costs of its items, where they are known; nothing else may add to them.
+        counted: a window with the costs of its items, where they are known; no one else may add items to these costs.
     """
 
     def __init__(self, counted: tuple[Window, Costs] | None = None) -> None:
@@ -76,7 +76,7 @@ class PlannedSteps:
     def _known(
         self, window: Window, fixed: FixedPart, policy: Policy, counter: TokenCounter, most: int | None
     ) -> Ranges | None:
-        """Return what the steps of a window share, where it was the window of the last plan."""
+        """Return what the steps of a window share, if the last plan was for the same window and figures."""
         if self._ranges is None:
             return None
         ranges, known_most = self._ranges

@@ -21,7 +21,7 @@ LABEL_TOKENS: Final = 120
 LEAST_SUMMARY: Final = 64
 """The smallest cap of a part of a summary, in tokens."""
 NO_ROOM: Final = 16
-"""Tokens below which there is no room for messages: a sixteenth of it, the cap of a part, would be none."""
+"""Room in tokens below which there is none for messages: the cap of a part, a sixteenth of it, would be 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +48,12 @@ class Plan:
         covers: None when nothing is covered and blocks are only previewed.
         covered: the newly covered items in timeline order, without summaries.
         carried: versions inside the range that stay visible.
-        ahead: of the carried versions, those that the summary is sent behind.
-        collapsed: the stages taken by a step that takes the newest ones, too: from then on all are shown in short.
+        ahead: those of the carried versions that are sent in front of the summary.
+        collapsed: the stages taken by a step that may take the newest ones, too: from then on all are shown in short.
         cut_version: version of the first kept block.
         turn_id: the turn that the summary's path names: the cut block's.
         split_turn_id: the turn that the cut divides, if it divides one.
-        prefix_turn_id: the same turn, where its beginning is summarised by a separate request, not with the history.
+        prefix_turn_id: the same turn, where a separate request summarises its beginning, apart from the history.
         previews: recorded together with the compaction.
         caps: of the summary's parts.
         least_progress: tokens that the compaction has to free.
@@ -119,7 +119,7 @@ def as_pruned(pruned: Pruned, blocks: Sequence[Replacement], window: Window, fre
 
 
 def tools_of(versions: set[int], window: Window) -> list[str]:
-    """Return the tool name of each result among some blocks; an empty one where neither result nor call has it."""
+    """Return the tool's name for each result among some blocks; empty where neither result nor call names it."""
     asked = {item.answers for item in window.items if item.version in versions}
     names = {
         item.version: item.block.name

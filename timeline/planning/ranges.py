@@ -1,8 +1,8 @@
 """Work out what a compaction of a range of the window covers, carries and costs. All cuts share it.
 
-A range is a pair of positions in ``window.items``, from the first covered item to the one behind the last. Pinned
-groups inside it, and open calls with their groups, stay visible; so do the prompts of a turn that a [cut_point] cut
-splits: what the user asked, and the follow-ups since, as far as they fit.
+A range is a pair of positions in ``window.items``: the first covered item, and the one behind the last. Pinned groups
+inside it, and open calls with their groups, stay visible. Where a [cut_point] cut splits a turn, its prompts stay
+visible, too: what the user asked, and the follow-ups since, as far as they fit.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Range:
 
     Attributes:
         prefix_turn_id: the split turn's id if its beginning gets a summary part of its own; else None.
-        after: the messages' tokens once the compaction is done, not counting previews' savings.
-        ahead: of the carried items, those that the summary is sent behind.
+        after: the messages' tokens once the compaction is done, without what previews save.
+        ahead: those of the carried items that are sent in front of the summary.
     """
 
     start: int
@@ -54,7 +54,7 @@ class Range:
 
 
 class Ranges:
-    """One planning run on a window, whose groups and costs are computed once for all ranges that are tried."""
+    """One planning run on a window. Its groups and costs are computed once for all ranges that are tried."""
 
     def __init__(self, window: Window, before: Account, costs: Costs, counter: TokenCounter) -> None:
         self.window: Window = window
@@ -81,8 +81,8 @@ class Ranges:
     def before_cut(self, end: int, on_split: OnSplit = "split") -> Range:
         """Return the range of all items before a [cut_point] cut.
 
-        Of a turn that the cut splits, the prompts before the cut stay visible. Where an earlier compaction split the
-        same turn, the summary is sent behind the turn's first prompt: prompt, checkpoint, newest steps.
+        If the cut splits a turn, the turn's prompts before the cut stay visible. Where an earlier compaction split the
+        same turn, the summary is sent behind the turn's first prompt: prompt, summary, newest steps.
         """
         kept = self.items[end:]
         cut_block = next((item.block for item in kept if is_candidate(item.block)), kept[0].block)
@@ -96,7 +96,7 @@ class Ranges:
         return self._range(0, end, asked, split_turn_id, prefix_turn_id=apart, ahead=ahead)
 
     def stretch(self, start: int, end: int, *, prompts: Sequence[int] = (), first: int | None = None) -> Range:
-        """Return a range that one request summarises, also where it divides a turn.
+        """Return a range that one request summarises, even where the range divides a turn.
 
         Args:
             start: position of its first item.
@@ -111,7 +111,7 @@ class Ranges:
         return self._range(start, end, kept, split_turn_id, ahead=ahead)
 
     def _message_at(self, first: int) -> set[int]:
-        """Return the positions of the message that an item begins; carried parts of it are groups of their own."""
+        """Return the positions of the message that an item begins; its carried parts are groups of their own."""
         message = {*self._group_at[first].indices}
         last = max(message)
         while last + 1 < len(self.items) and self.items[last + 1].continues(self.items[last]):
@@ -166,7 +166,7 @@ class Ranges:
         )
 
     def judged(self, plan: Plan) -> Plan | Refusal:
-        """Return the plan, or a refusal if it covers and previews nothing or frees too little (design: Invariants)."""
+        """Return the plan; or a refusal, if it covers and previews nothing or frees too little (design: Invariants)."""
         messages, least = self.before.messages, self.least
         freed = messages - plan.expected_tokens
         if not plan.covered and not plan.previews:
@@ -178,7 +178,7 @@ class Ranges:
     def preview_carried(self, cut: Range | None, *, whole: Collection[int] = ()) -> tuple[Replacement, ...]:
         """Preview the largest carried blocks until all of them are within the carried share (design: Invariants).
 
-        Those at the positions ``whole`` stay as they are, and do not count.
+        Those at the positions ``whole`` stay as they are, and do not count towards the share.
         """
         carried = () if cut is None else tuple(position for position in cut.carried if position not in whole)
         most = int(self.policy.carried_share * self.before.limit)
@@ -246,15 +246,15 @@ class Ranges:
         return group.pending and group.last >= end
 
     def _splits_again(self, turn_id: str, end: int) -> bool:
-        """Return whether the newest compaction that a range integrates split this turn too."""
+        """Return whether the newest compaction whose summary a range integrates split this turn, too."""
         earlier = self._superseded(0, end)
         return bool(earlier) and earlier[-1].split_turn_id == turn_id
 
     def _verbatim(self, prompts: Sequence[int]) -> list[int]:
         """Return the prompts of a split turn that stay: the first, the newest, and those before it that fit.
 
-        Together they may take what carried blocks may (design: Invariants), or a turn that never ends would fill the
-        context with what was once asked.
+        The others fit as long as all prompts are within the share of carried blocks (design: Invariants). Otherwise a
+        turn that never ends would fill the context with what was once asked.
         """
         kept = [*prompts[:1], *prompts[1:][-1:]]
         room = int(self.policy.carried_share * self.before.limit) - sum(self._cost_of(prompt) for prompt in kept)
@@ -296,14 +296,17 @@ class Ranges:
     def _caps(self, covered: Sequence[int], prefix_turn_id: str | None, earlier: list[CompactionCompleted]) -> Caps:
         """Return the caps of the summary's parts.
 
-        The cap of ``history`` or ``turn_prefix`` is the least of the policy's cap, a share of the room, and the larger
-        of `LEAST_SUMMARY` and the old text plus half of the new messages. A part without new messages keeps its text
-        verbatim, and counts as long as that is. The cap of ``digest`` is the least of the policy's, a share of the
-        room, and the old lines with a quarter of the new messages, or 0 if the policy's form has no record: the record
-        is of all that came before, and has to say as much behind a compaction of little.
+        The cap of ``history`` or ``turn_prefix`` is the least of three: the policy's cap; a share of the room; and the
+        old text plus half of the new messages, but at least `LEAST_SUMMARY`. A part without new messages keeps its
+        text verbatim, and its cap is the length of that text.
 
-        A model may refuse a context whose fixed part alone is above what it is to come down to. That is not reached
-        then, but what is left out may be enough: instead of a share of no room a part has `LEAST_SUMMARY`.
+        The cap of ``digest`` is the least of the policy's cap, a share of the room, and the old lines plus a quarter of
+        the new messages; 0 if the policy's form has no record. The old lines count in full, since the record is of all
+        that came before, however little a compaction covers.
+
+        After a refusal by the model, the fixed part alone may be above the figure to come down to. That figure cannot
+        be reached then, but what the compaction frees may be enough. So a part's cap is `LEAST_SUMMARY` there, instead
+        of a share of no room.
         """
         policy, room = self.policy, max(0, self.before.limit - self.before.fixed.tokens)
         eighth, sixteenth = (room // 8, room // 16) if room >= NO_ROOM else (LEAST_SUMMARY, LEAST_SUMMARY)
@@ -341,6 +344,6 @@ class Ranges:
         return self.items[cut.end].block.turn_id
 
     def _spares(self, position: int, replacement: Replacement) -> int:
-        """Return how many tokens the block's text shrinks by; the wire's overhead for the block does not change."""
+        """Return by how many tokens the block's text shrinks; what the wire adds to the block does not change."""
         own = own_tokens(self.items[position], self.policy)
         return scaled(own, self.policy) - scaled(replacement.tokens, self.policy)

@@ -4,8 +4,9 @@ An agent reads a file again after each edit, and most of what it reads then is i
 result that an earlier block shows, line by line, is shown as its first and its last line, and between them the address
 of that block (ADR 0090).
 
-Numbers in front of lines may differ, since an edit moves what is below it: they follow from the first line's. Once the
-earlier block is out of sight, whatever took it away, the result is shown whole again.
+Numbers in front of lines may differ between the two blocks, since an edit moves what is below it; those of the new
+result follow from its first line's. Once the earlier block is out of sight, for whatever reason, the result is shown
+whole again.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ if TYPE_CHECKING:
     from timeline.policy.model import Repeats
 
 _BEGINNING: Final = 3
-"""Lines by which a passage is looked up."""
+"""First lines of a passage, by which it is looked up."""
 _PLACES: Final = 8
-"""Places of the same beginning that are compared, the newest ones: three empty lines may be anywhere."""
+"""Most places with the same beginning that are compared, the newest ones: three empty lines may be anywhere."""
 _LONG: Final = 64
-"""Lines of a passage from which on it is passed over as a whole, where it is not worth leaving out."""
+"""A longer passage that is not worth leaving out is skipped as a whole, and not looked up again line by line."""
 _ENDS: Final = 2
 """Lines of a passage that are shown: its first and its last one."""
 
@@ -55,7 +56,8 @@ _NOTHING: Final = _Passage(0, 0)
 class References:
     """Finds the results that are to be shown whole again.
 
-    A window that goes on from the last one asked about is read from there: appending takes nothing out of sight.
+    Of a window that continues the last one asked about, only the new items are read: an append takes nothing out of
+    sight.
     """
 
     def __init__(self) -> None:
@@ -69,14 +71,14 @@ class References:
             return ()
         in_sight = {item.version for item in window.items if item.is_in_sight} - unsent_calls(window.items)
         repeats = (item for item in window.items if item.is_repeat)
-        # Earlier releases took references out of what is shown where the redaction of another block took words.
+        # In earlier releases, a redaction that took words out of a replacement took its references, too.
         lost = [item for item in repeats if not item.refers_to or not in_sight.issuperset(item.refers_to)]
         self._items = () if lost else window.items
         return tuple(item.version for item in lost)
 
 
 class Passages:
-    """Finds where lines are in sight. What was read for one plan is kept for the next."""
+    """Finds the places where lines are in sight. It keeps what was read for one plan for the next one."""
 
     def __init__(self) -> None:
         self._shown: dict[int, tuple[Block, str | None]] = {}
@@ -88,7 +90,7 @@ class Passages:
         return sum(_text(item).count("\n") for item in items if item.version not in self._shown)
 
     def read(self, items: Iterable[Item]) -> None:
-        """Read items in timeline order: those that are new, or all of them where an earlier one is shown otherwise."""
+        """Read the new items, in timeline order; or all of them, if one that was read is now shown otherwise."""
         now = {item.version: item for item in items}
         if any(version not in now or _shown(now[version]) != shown for version, shown in self._shown.items()):
             self._shown, self._lines, self._places = {}, {}, {}
@@ -115,12 +117,12 @@ class Passages:
 
 
 def _shown(item: Item) -> tuple[Block, str | None]:
-    """Return the block and the text in its place: an item that has the same is shown as it was."""
+    """Return the block and the text in its place. While both are the same, the item is shown as before."""
     return item.block, None if item.replacement is None else item.replacement.text
 
 
 def _text(item: Item) -> str:
-    """Return what is shown of an item; of a call its arguments of several lines."""
+    """Return what is shown of an item; for a call, its arguments of several lines."""
     block = item.block
     if item.replacement is not None:
         return item.replacement.text
@@ -134,7 +136,7 @@ def _beginning(lines: Sequence[Line], start: int) -> tuple[str, ...]:
 
 
 def _alike(lines: Sequence[Line], start: int, others: Sequence[Line], place: int) -> int:
-    """Return how many lines are the same, each with the number that follows the one before, or all without."""
+    """Return how many lines have the same text, and numbers that follow one another; or all of them have none."""
     first = lines[start].number
     most = min(len(lines) - start, len(others) - place)
     for length in range(most):
@@ -160,7 +162,7 @@ def without_passages(text: str, repeats: Repeats, passages: Passages) -> tuple[s
         length, version = passages.longest(lines, place)
         between = texts[place + 1 : place + length - 1]
         if length < repeats.lines + _ENDS or sum(map(len, between)) < repeats.characters:
-            # A long passage that says next to nothing, such as empty lines, is not looked up from each of its lines.
+            # Do not look up a long passage that says next to nothing, such as empty lines, from each of its lines.
             shown = length if length > _LONG else 1
             written += texts[place : place + shown]
             place += shown

@@ -2,10 +2,10 @@
 
 A replacement is made once, when the hide is decided, and recorded with it. It always names its subject: the file, the
 command or query, else the arguments or the beginning of the text. A hidden call has one argument, `HIDDEN_KEY`, and
-none of its tool's: a call in which only the bulky values are missing is one that a model may imitate (ADR 0035). A
-preview shows the beginning and end of a large result, argument or pasted prompt; it is used where the newest group
-alone, or all carried blocks together, are too large. An ellipsis marks each place where text is left out, so that no
-part looks like the whole.
+none of its tool's, since a model may imitate a call in which only the bulky values are missing (ADR 0035). A preview
+shows the beginning and end of a large result, argument or pasted prompt. It is used where the newest group alone, or
+all carried blocks together, are too large. An ellipsis marks each place where text is left out, so that no part looks
+like the whole.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _ELLIPSIS: Final = "…"
 _LOOKED_AT: Final = 2_000
-"""Characters of a text that are read to make a line: more than any line has room for."""
+"""Characters of a text that are read to make a line; no line has room for more."""
 _SEPARATOR: Final = re.compile(r"[/\\]")
 _PLAIN: Final = re.compile(r"[^\s,{}]+")
 """A path without characters that mean something in a list of files."""
@@ -54,7 +54,7 @@ def shortened(text: str, most: int, counter: TokenCounter) -> str:
 
 
 def _beginning_of(text: str, most: int, counter: TokenCounter) -> str:
-    for room in range(most - 1, 0, -1):  # the ellipsis may merge with the text before it into other tokens
+    for room in range(most - 1, 0, -1):  # the ellipsis may form other tokens with the text before it
         head = counter.truncate(text, room).rstrip()
         if head and counter.count(head + _ELLIPSIS) <= most:
             return head + _ELLIPSIS
@@ -72,7 +72,7 @@ def shortened_path(path: str, most: int, counter: TokenCounter) -> str:
 
 
 def room_in(line: Callable[[int], str], most: int, counter: TokenCounter) -> int:
-    """Return the tokens that the variable part of a line may take, for the line to count at most ``most``.
+    """Return how many tokens the variable part of a line may take, so that the line counts at most ``most``.
 
     Counts of parts do not add up exactly, so the whole line is made and counted. The result is negative where the line
     is too long even without its variable part.
@@ -90,7 +90,7 @@ _SMALL_VALUE: Final = 12
 _LEAST_SUBJECT: Final = 12
 """Tokens that a subject gets even where the tool's name and the address leave less."""
 _MOST_ASKED: Final = 12
-"""Tokens of a call's subject in the line about its result: the call is always shown in front of it."""
+"""Most tokens of a call's subject in the line about its result: the call itself is always shown in front of it."""
 _NAME_SHARE: Final = 4
 """A tool name takes at most one part in this many of a replacement: tools of plugins have long names."""
 
@@ -98,7 +98,7 @@ _NAME_SHARE: Final = 4
 def replacement_of(item: Item, call: Block | None, most: int, counter: TokenCounter, *, address: str) -> Replacement:
     """Return the replacement of a block, of at most ``most`` tokens.
 
-    It is longer only where the address, or a call's own name, leaves less than a few tokens for the subject.
+    It is longer only where the address, or a call's own name, leaves hardly a token for the subject.
 
     Args:
         item: the block.
@@ -112,7 +112,7 @@ def replacement_of(item: Item, call: Block | None, most: int, counter: TokenCoun
         arguments = _hidden_arguments(block, item.tokens, most, counter, address)
         tokens = counter.count(f"{block.name}{canonical_json(arguments)}")
         return Replacement(version=item.version, arguments=arguments, tokens=tokens)
-    if type(block) is Reasoning:  # old reasoning is of no use to the model: not even a line of it
+    if type(block) is Reasoning:  # old reasoning is of no use to the model, so not even a line is shown
         return Replacement(version=item.version)
     if type(block) is ToolResult:
         line = _result_line(block, call, item.tokens, most, counter)
@@ -127,7 +127,7 @@ def replacement_of(item: Item, call: Block | None, most: int, counter: TokenCoun
 
 
 class _Asked(NamedTuple):
-    """What a replacement is made of, and the replacement."""
+    """The values that a replacement was made from, and the replacement."""
 
     block: Block
     tokens: int
@@ -167,12 +167,12 @@ class Replacements:
 
 
 _MOST_FORGOTTEN: Final = 500
-"""Replacements of blocks that are hidden or covered by now which are kept until they are cleared away."""
+"""So many replacements of blocks that are hidden or covered by now may be kept before they are cleared away."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A line about a block: its subject, and what is said before and behind it."""
+    """A line about a block: its subject, and the text before and behind the subject."""
 
     before: str
     subject: _Subject
@@ -244,7 +244,7 @@ class _Subject:
     further: int = 0
 
     def brief(self, room: int, counter: TokenCounter) -> str:
-        """Return it shortened: keep the end of a file's path, and the beginning of a command or query."""
+        """Return the subject shortened: the end of a file's path, or the beginning of a command or query."""
         if not self.further:
             return (shortened_path if self.is_file else shortened)(self.text, room, counter)
         if counter.count(self.text) <= room:
@@ -267,7 +267,7 @@ def _subject(call: ToolCall) -> _Subject:
 
 
 def _together(files: Sequence[str]) -> str:
-    """Return files with the folder that all are in said once, as a shell would read it: ``src/{a.py,b.py}``."""
+    """Return files with their common folder named once, as in a shell: ``src/{a.py,b.py}``."""
     if len(files) < 2 or any(not _PLAIN.fullmatch(file) for file in files):
         return ", ".join(files)
     first = files[0]
@@ -292,17 +292,17 @@ def _described(call: ToolCall, counter: TokenCounter) -> _Subject:
 
 
 def _named(arguments: Mapping[str, Any], counter: TokenCounter) -> str:
-    """Return arguments by name: those that hold a file first, and texts before figures and structures."""
+    """Return arguments with their names: those that hold a file first, and texts before figures and structures."""
     first = sorted(arguments.items(), key=lambda each: (not names_file(each[0]), not isinstance(each[1], str)))
     texts = {key: value if isinstance(value, str) else canonical_json(value) for key, value in first}
     return ", ".join(f"{key}={shortened(one_line(text), _SMALL_VALUE, counter)}" for key, text in texts.items())
 
 
 def _hidden_arguments(call: ToolCall, tokens: int, most: int, counter: TokenCounter, address: str) -> dict[str, Any]:
-    """Return what is shown as a hidden call's arguments: its subject, its small arguments, their size, its address.
+    """Return what is shown as a hidden call's arguments: its subject, small arguments, the size of all, its address.
 
-    Where room is short, the small arguments are left out first, then, of a file that fits whole without it, the size;
-    then the subject is shortened.
+    Where room is short, the small arguments are left out first. Then the size is left out, if the subject is a file
+    that fits whole without it. Otherwise the subject is shortened.
     """
     own = _subject(call)
     subject = own if own.text else _described(call, counter)
@@ -337,7 +337,7 @@ def _small_arguments(call: ToolCall, counter: TokenCounter) -> dict[str, Any]:
 
 
 def _parts_of(value: Any) -> list[str]:
-    """Return the texts by which an argument may hold a subject: a list of words is one command or several files."""
+    """Return the texts in an argument that may be a subject: a list of words is one command or several files."""
     if isinstance(value, list):
         words = [word for word in value if isinstance(word, str)]
         return [*words, " ".join(words), "\n".join(words)]
@@ -356,13 +356,13 @@ _FRAME_TOKENS: Final = 40
 
 
 def can_preview(item: Item, preview_tokens: int) -> bool:
-    """Return whether an item is in sight, and what is shown of it larger than its preview would be."""
+    """Return whether an item is in sight, and is shown larger than its preview would be."""
     previewable = isinstance(item.block, _PREVIEWABLE) and item.is_in_sight
     return previewable and item.shown_tokens > preview_tokens
 
 
 def preview_of(item: Item, preview_tokens: int, counter: TokenCounter, *, address: str) -> Replacement:
-    """Return the preview of an item, of at most ``preview_tokens`` unless the line in its middle alone is longer.
+    """Return the preview of an item, of at most ``preview_tokens``; more only if its middle line alone is longer.
 
     Args:
         item: the item.
@@ -392,7 +392,7 @@ def _preview_text(block: Block, tokens: int, preview_tokens: int, counter: Token
 
 
 def ending(text: str, tokens: int, counter: TokenCounter) -> str:
-    """Return the end of a text, of at most ``tokens``. It is shortened by thirds: a little less is as good."""
+    """Return the end of a text, of at most ``tokens``. It is shortened by thirds, which is quick and good enough."""
     tail = text[-tokens * 4 :] if tokens else ""
     while tail and counter.count(tail) > tokens:
         tail = tail[len(tail) // 3 + 1 :]

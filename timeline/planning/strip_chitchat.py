@@ -1,8 +1,9 @@
 """Plan a `strip_chitchat` step: omit short user messages without content, as in [priority_chain].
 
-A message that stays needlessly costs a few tokens; an answer that goes costs the conversation its point. So everything
+A message that stays needlessly costs a few tokens; without an answer the conversation loses its point. So everything
 that may be an answer stays: what follows a question of the assistant, with or without a question mark, and what follows
-directly on a summary, which may have covered the question. Behind collapsed stages nothing was asked: they are over.
+a summary directly, since it may have covered the question. Collapsed stages are over, so no question is open behind
+them.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _EXCLAIMING: Final = re.compile("[!\N{FULLWIDTH EXCLAMATION MARK}]")
 _STRAIGHT: Final = "'"
 _CURLY: Final = "\N{RIGHT SINGLE QUOTATION MARK}"
 _WORD: Final = re.compile(rf"\w+(?:{_STRAIGHT}\w+)*")
-# Behind a comma "which" only goes on with what was said.
+# Behind a comma, "which" begins no question: it continues a statement.
 _CHOOSING: Final = re.compile(
     r"\b(?:"
     r"choose|pick|select|(?<!, )which|prefer|decide|specify|let (?:me|us) know|tell (?:me|us)"
@@ -48,7 +49,7 @@ _NUMBERS: Final = frozenset(
         *("dua", "tiga", "empat", "lima", "enam", "tujuh", "delapan", "sembilan", "sepuluh", "sebelas"),
     ]
 )
-"""Numbers in words, in English and Indonesian. ``one`` and ``satu`` count alone only: "nice one" is no number."""
+"""Numbers in words, in English and Indonesian. ``one`` and ``satu`` count only alone: "nice one" has no number."""
 _ONE: Final = frozenset({"one", "satu", "zero", "nol"})
 _OPEN: Final = (":", "\N{FULLWIDTH COLON}")
 """How a last line ends that leaves the rest to the user."""
@@ -102,12 +103,12 @@ def _length(text: str) -> int:
 
 
 def is_stripped(item: Item) -> bool:
-    """Return whether an item was omitted as chitchat: shown no more, but known to the summary that covers it."""
+    """Return whether an item was omitted as chitchat: it is shown no more, but the summary that covers it has it."""
     return item.omitted and item.hide is not None and item.hide.reason == REASON
 
 
 def _parts(items: Sequence[Item]) -> set[int]:
-    """Return the versions of the blocks that came with others as one message, which is longer than each of them."""
+    """Return the versions of the blocks that are parts of one message, which is longer than each of its parts."""
     joined = [(one, two) for one, two in pairwise(items) if two.continues(one)]
     return {item.version for pair in joined for item in pair}
 

@@ -50,7 +50,7 @@ SPLIT_HEADING: Final = "Turn Context (split turn)"
 """The label of the turn prefix in the cut-point design [cut_point]."""
 NOTHING: Final = "Nothing was said before this point."
 _NEVER_HIDDEN: Final = 40
-"""Tokens of a prompt that no policy of ours hides by itself: what would stand for it is no shorter."""
+"""Most tokens of a prompt that no policy of ours hides by itself, since its replacement would be no shorter."""
 _SAID: Final = {"role", "question", "answer"}
 
 
@@ -58,7 +58,7 @@ class WrittenSummary(NamedTuple):
     """A summary before it is a block.
 
     Attributes:
-        parts: its two halves.
+        parts: its history and its turn prefix.
         author: who wrote them.
         number: the number of its compaction.
     """
@@ -137,7 +137,7 @@ def compaction_event(
 
 
 def _covers(plan: Plan, summary: WrittenSummary) -> Covers:
-    """Return what a plan covers, once it is sure that the summary is of it."""
+    """Return what a plan covers. Check that it covers something, and has a summary if that needs one."""
     if plan.covers is None:
         raise ValueError("the plan covers nothing")
     if summary.is_none and summary_due(plan.covered):
@@ -151,7 +151,7 @@ def form_meta(form: SummaryForm) -> dict[str, JsonValue]:
 
 
 def _order_meta(plan: Plan) -> dict[str, JsonValue]:
-    """Return the entry of a summary's ``meta`` that names what it is sent behind; empty where it comes first."""
+    """Return the entry of a summary's ``meta`` that names the blocks sent in front of it; empty where it is first."""
     return {BEHIND_KEY: list(plan.ahead)} if plan.ahead else {}
 
 
@@ -164,7 +164,7 @@ def _stages_meta(earlier: Sequence[CompactionCompleted], plan: Plan) -> dict[str
 
 
 def _placed(window: Window, covers: Covers, summary: RangeSummary, tokens: int) -> Item:
-    """Return the item that a summary will be: in the place of what it covers."""
+    """Return the item that a summary will be, in the place of the blocks that it covers."""
     return Item(window.version + 1, covers.ranges[0][0], summary, tokens)
 
 
@@ -175,7 +175,7 @@ def _left(window: Window, plan: Plan, covers: Covers, summary: Item, policy: Pol
     kept = (
         i._replace(carried=i.carried or i.version in carried)
         for i in window.items
-        if i.version <= plan.version and (i.version in carried or i.version not in covers)  # later ones are not saved
+        if i.version <= plan.version and (i.version in carried or i.version not in covers)  # the plan has no later ones
     )
     left = [replaced(i, replacements[i.version]) if i.version in replacements else i for i in kept]
     return sum(costs(sorted([*left, summary], key=lambda item: item.order), policy))
@@ -187,7 +187,7 @@ def formed(form: SummaryForm, number: int) -> SummaryForm:
 
 
 def unheaded(text: str, form: SummaryForm) -> str:
-    """Remove the form's heading from a summary that its author began with it: the form adds it again."""
+    """Remove the form's heading, if the author began the summary with it: the form adds it again."""
     label = re.split(r"[({]", form.heading, maxsplit=1)[0].strip("# \n[]")
     if not label:
         return text.strip()
@@ -265,10 +265,11 @@ def _compose(parts: SummaryParts, shown: str, form: SummaryForm) -> str:
 class _InView(NamedTuple):
     """What users say that the model is still shown whole once a plan is carried out.
 
-    A later hide may shorten the long ones, and reports them; of the prompts that said the same before it knows nothing.
+    Only a lasting text may stand for a covered prompt that said the same. A later hide may shorten a long text, and
+    then reports that text alone: it knows nothing of the covered prompts.
 
     Attributes:
-        versions: of all of it.
+        versions: of all these blocks.
         lasting: the texts that no hide shortens.
     """
 
@@ -276,7 +277,7 @@ class _InView(NamedTuple):
     lasting: tuple[str, ...]
 
     def said_with(self, *texts: str) -> str:
-        """Return what stays in view for certain beside some texts of a summary, by `searchable_line`."""
+        """Return what certainly stays in view, together with some texts of a summary, by `searchable_line`."""
         return searchable_line((*self.lasting, *texts))
 
 
@@ -294,7 +295,7 @@ def _in_view(window: Window, plan: Plan, covers: Covers) -> _InView:
 
 
 def _half_shown(window: Window, covers: Covers) -> Iterator[Fact]:
-    """Yield what users ask for behind a plan's range, of which the model is shown the beginning alone."""
+    """Yield what users ask for in blocks outside a plan's range that the model is shown only in part."""
 
     def is_half_shown(item: Item) -> bool:
         return item.replacement is not None and not item.is_in_sight and item.version not in covers
@@ -340,7 +341,7 @@ def _since(window: Window, covers: Covers, now: datetime) -> Iterator[Fact]:
 
 
 def written_by(summaries: Sequence[Summary]) -> WrittenBy:
-    """Return the author of the parts and the usage of all of them; of two authors, the one that fell back."""
+    """Return the author of the parts and the usage of all of them; of two authors, the one that fell back is named."""
     if not summaries:
         return WrittenBy(summarizer=NOBODY)
     chief = next((s for s in summaries if s.fallback_reason), summaries[0])

@@ -1,7 +1,7 @@
 """Make the summary requests of a plan: the blocks that the summarizer is shown, and the text that it is asked for.
 
 History and turn prefix are two requests that may run at the same time. When the same turn is split again, the history
-stays verbatim and one request integrates the old prefix with the new rounds; once the turn is over, both are history.
+stays verbatim, and one request integrates the old prefix with the new rounds. Once the turn is over, both are history.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FAILED_KEYS: Final = ("interrupted", "error")
 SESSION_SUMMARY: Final = re.compile(r"\s*#{1,6} Session Summary\b(?:[^\n]*?\bRound (?P<round>\d+))?[^\n]*\s*")
 """The heading of [keep_last], which marks an earlier summary among plain messages."""
 _BEGINNING: Final = 2
-"""An earlier summary is one of the first so many messages; in [keep_last], the one behind the system prompt."""
+"""An earlier summary is among so many first messages; in [keep_last] it is the one behind the system prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,10 @@ class Wanted:
         original_task: the first prompt of the log.
         instructions: further instructions of the caller.
         temperature: for the model that writes it; None where the policy names none.
-        answer_room: multiple of the cap at which a model is stopped.
-        too_long: what becomes of an answer above its cap.
-        invented: what becomes of names that are nowhere in what is covered.
-        source: what is given of blocks that an automatic decision hid.
+        answer_room: a model is stopped at this multiple of the cap.
+        too_long: what is done with an answer above its cap.
+        invented: what is done with names that no covered block has.
+        source: what the summarizer is given of blocks that an automatic decision hid.
         window: tokens that the summarizer reads and writes at once; originals are cut to it.
     """
 
@@ -96,7 +96,7 @@ def summary_requests(
         plan: what is covered.
         counter: counts what is cut.
         wanted: the wishes for the summary.
-        cut: what was cut for earlier requests, which is not cut again.
+        cut: keeps what was cut for earlier requests, so that it is not cut again.
     """
     earlier = superseded(window, plan)
     previous = earlier[-1] if earlier else None
@@ -124,8 +124,8 @@ def summary_requests(
 def summary_due(covered: Sequence[Item]) -> bool:
     """Return whether covered items need a summary: the model was shown at least one that is not a summary itself.
 
-    Failed responses, omitted blocks, superseded stage digests and what has no length alone need none. Neither does the
-    summary that a conversation of plain messages begins with: its text is kept.
+    Failed responses, omitted blocks, superseded stage digests and empty blocks need none by themselves. Neither does
+    the summary with which a conversation of plain messages begins: its text is kept.
     """
     useful = without_failures(covered)
     earlier = _leading_summary(useful)
@@ -153,7 +153,7 @@ def without_failures(items: Sequence[Item]) -> list[Item]:
 
 
 def _response(item: Item) -> tuple[str, int]:
-    """Return the key of the response that an item is part of; a block of none has a key of its own."""
+    """Return the key of the response that an item is part of; any other block has a key of its own."""
     return ("response", item.response) if item.response else ("block", item.version)
 
 
@@ -174,9 +174,9 @@ class _Asking:
     def request(
         self, kind: SummaryKind, items: Sequence[Item], previous: str, task: str | None, max_tokens: int
     ) -> SummaryRequest | None:
-        """Return a request about items; None where the model was shown none of them, or nothing that has a length.
+        """Return a request about items; None where the model was shown none of them, or only empty ones.
 
-        The part of a turn before its cut may be items of the provider's own tools alone, which no request sends.
+        The part of a turn before its cut may consist of the provider's own tool items alone, which no request sends.
         """
         if not max_tokens or not any(_asked_about(item) is not None for item in items):
             return None
@@ -199,7 +199,7 @@ class _Asking:
         )
 
     def _blocks(self, items: Sequence[Item], previous: str, max_tokens: int) -> tuple[Block, ...]:
-        """Return the blocks of a request; originals are cut to the room that price and window leave."""
+        """Return the blocks of a request; originals are cut to the room that `room_for` gives."""
         given = [(item, block) for item in items if (block := _as_requested(item)) is not None]
         if self.wanted.source == "shown" or not any(is_seen_through(item) for item, _ in given):
             return tuple(block for _, block in given)
@@ -219,7 +219,7 @@ def _asked_about(item: Item) -> Block | None:
 
 
 def _as_requested(item: Item) -> Block | None:
-    """Return a block as a request shows it: chitchat that was stripped too, since the model once answered it."""
+    """Return a block as a request shows it; stripped chitchat is shown, too, since the model once answered it."""
     return item.block if is_stripped(item) else _asked_about(item)
 
 
@@ -231,9 +231,9 @@ def _tokens(item: Item) -> int:
 def shown_block(item: Item) -> Block | None:
     """Return a block as the model saw it: with its replacement where it is hidden, None where it was not shown.
 
-    A result without text was shown: it answers its call. What a provider's server did is a call or a result, as only
-    that provider reads its parts. The runtime's notice that content is hidden is left out, since
-    nobody in the conversation said it.
+    A result without text was shown, since it answers its call. What a provider's server did becomes a call or a result,
+    since only that provider reads its parts. The runtime's notice that content is hidden is left out, since nobody in
+    the conversation said it.
     """
     block = item.block
     if item.omitted or is_notice(block):
@@ -253,7 +253,7 @@ def shown_block(item: Item) -> Block | None:
 
 
 def _leading_summary(items: Sequence[Item]) -> Item | None:
-    """Return the summary that a conversation of plain messages begins with, as in [keep_last]; None without one."""
+    """Return the summary with which a conversation of plain messages begins, as in [keep_last]; None without one."""
     return next((item for item in items[:_BEGINNING] if is_message_summary(item)), None)
 
 
@@ -268,7 +268,7 @@ def _round_of(text: str) -> int:
 
 
 def _task(window: Window, items: Sequence[Item]) -> str | None:
-    """Return the newest prompt among items, else the newest live one ahead of their end: it was asked for their work.
+    """Return the prompt that asked for the work in items: the newest among them, else the newest live one before them.
 
     A prompt behind them stays in sight, and a summary that named it would speak of what it does not cover.
     """
@@ -284,7 +284,7 @@ def _prompt_of(window: Window, turn_id: str | None) -> str | None:
 
 
 def messages_of(items: Iterable[Item]) -> list[str]:
-    """Return what each of the user's messages says, all of its parts; those that never happened are left out."""
+    """Return the text of each of the user's messages, with all parts; disowned messages are left out."""
     said: list[str] = []
     before: Item | None = None
     for item in items:

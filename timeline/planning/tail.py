@@ -1,7 +1,7 @@
 """The uncached tail of a context: the memory digest, stage data, then the texts of the caller.
 
-What holds of the stages changes with each approval and with each way back. Behind the last message it changes nothing
-that the provider keeps.
+Each approval and each rewind changes what holds of the stages. The texts come behind the last message, so that no
+change of theirs changes a prefix that the provider keeps.
 """
 
 from __future__ import annotations
