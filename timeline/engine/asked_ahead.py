@@ -1,7 +1,7 @@
-"""Keep what the application's summarizer answered a dry run: the render that follows asks the same, and takes it.
+"""Keep the answers that the application's summarizer gave to dry runs: the render that follows asks the same.
 
-A dry run returns the bytes of the render that it shows. A model answers otherwise each time it is asked, and is paid
-each time. So its newest answers are kept: for the next dry runs of the same log, and for the render that commits one.
+A dry run returns the bytes that the render will send. But a model gives another answer each time it is asked, and costs
+money each time. So its newest answers are kept, for the next dry runs of the same log and for the render that commits.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ class _Answer(NamedTuple):
 
 
 class AskedAhead:
-    """A summarizer, as dry runs ask it and as renders do that are recorded.
+    """A summarizer in two forms: one for dry runs, one for renders that are recorded.
 
     Args:
         summarizer: the application's.
-        compactions: the most that one render makes; the answers of as many are kept.
+        compactions: the most that one render makes; the answers of so many are kept.
 
     Attributes:
-        by_dry_runs: keeps its answers, and asks nothing for which it has one.
-        by_renders: takes a kept answer once. So whoever undoes a compaction and compacts again gets another summary.
+        by_dry_runs: keeps the answers, and asks only for what it has no answer to.
+        by_renders: takes each kept answer once. So whoever undoes a compaction and compacts again gets another summary.
     """
 
     def __init__(self, summarizer: Summarizer, compactions: int) -> None:
@@ -79,7 +79,7 @@ class _ByDryRuns(_Asking):
 
 class _ByRenders(_Asking):
     async def summarize(self, request: SummaryRequest) -> Summary:
-        """Take the kept answer, or ask; what dry runs asked about a log that has changed is forgotten then."""
+        """Take the kept answer; or ask, and forget the kept answers: they are about a log that has changed since."""
         if (known := self._known(request)) is None:
             for other in [answer for answer in self._kept if answer.request.kind == request.kind]:
                 self._kept.remove(other)
@@ -89,5 +89,5 @@ class _ByRenders(_Asking):
 
 
 def _comparable(request: SummaryRequest) -> SummaryRequest:
-    """Return a request without the context to ask in, which changes nothing of what is asked."""
+    """Return a request without the context to ask in, since that does not change the question."""
     return replace(request, warm=None)

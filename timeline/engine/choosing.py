@@ -1,8 +1,8 @@
 """Choose the policy that an opened conversation works under, and record the choice.
 
-The policy belongs to the conversation: the log names it, and who opens it without a policy works under that one. A
-policy that is given at the opening is recorded where the log names none; where the log names another one, it holds for
-that handle alone.
+The policy belongs to the conversation: the log names it, and a handle that is opened without a policy works under it. A
+policy that is given at the opening is recorded where the log names none. Where the log names another one, the given
+policy holds for that handle alone.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ async def choose_policy(
 ) -> Chosen:
     """Return the policy to work under, and record it if the log names another one, or none.
 
-    A log that names none gets a given policy at once, and the default ahead of the handle's first append or decision.
-    A given policy that is not the log's is recorded, once, as an override. In a store that is open for reading only
-    nothing is recorded.
+    Into a log that names none, a given policy is recorded at once, and the default before the handle's first append or
+    decision. A given policy other than the log's is recorded once, as an override. Nothing is recorded in a store that
+    is open for reading only.
 
     Args:
         store: holds the conversation.
@@ -86,7 +86,7 @@ async def choose_policy(
 
     try:
         await log.decide(news, at=at, values={given.hash(): given.canonical()})
-    except StoreReadOnly:  # nothing is written under it: what it would record is no news for anybody else
+    except StoreReadOnly:  # the handle cannot write under its policy, so nobody else has to know of it
         return chosen._replace(own=chosen.own or log.fold.window.policy is None)
     if chosen.own:
         _warn(log, given, chosen.in_force)
@@ -104,7 +104,7 @@ async def _compared(store: EventStore, log: StoredLog, given: Policy) -> Chosen:
         return Chosen(given)
     try:
         in_force = await policy_in_force(store, window)
-    except InvalidPolicy:  # of a later version of this library: the given one was named instead
+    except InvalidPolicy:  # a policy of a later version of this library, which this one cannot work under
         return Chosen(given, own=True)
     if in_force is None or in_force == given:
         return Chosen(given)

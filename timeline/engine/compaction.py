@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 
 
 _PLANS: Final = 2
-"""How many plans are carried out: a second one if the first plan's range changed before the commit (design: Commit)."""
+"""Most plans that are tried: a second one if the first plan's range changed before the commit (design: Commit)."""
 
 
 async def compact(pressure: Pressure, step: CoveringStep, *, begun_with: int | None = None) -> list[TakenDecision]:
@@ -104,7 +104,7 @@ class _Compaction:
         committed: the version of its first event, once that is in the log.
         before: the window that the commit found.
         asked: the usage of all summary requests so far.
-        watch: measures it, from its turn on; waiting for another writer is no part of it.
+        watch: measures it from its turn on, without the time that it waited for another writer.
         counted: the plan whose messages were counted last, and how many it covers.
         mark: shows other processes that this one, which holds the lease, runs.
     """
@@ -133,12 +133,12 @@ class _Compaction:
     async def run(self) -> list[TakenDecision]:
         """Plan, summarise, commit; once more where the range changed meanwhile and a compaction is still wanted.
 
-        The lease comes before the hook and the summary, which take time: no other writer pays for a second summary of
-        the same range meanwhile.
+        The lease is taken before the hook and the summary, which take time, so that no other writer pays for a second
+        summary of the same range.
         """
         try:
             return await self._run()
-        finally:  # behind the event that ends the lease: a process that saw no mark before it would end it, too
+        finally:  # only after the event that ends the lease: without the mark, another process would end the lease, too
             self.mark.close()
 
     async def _run(self) -> list[TakenDecision]:
@@ -162,7 +162,7 @@ class _Compaction:
         """Commit the plan, or a second one; return None if the range changed each time or the compaction is off."""
         if self.compactor.hooks.on_before_compaction is not None:
             await self._ask_application(plan)
-            await self.log.catch_up()  # the hook may have pinned or appended, by another handle too
+            await self.log.catch_up()  # the hook may have pinned or appended, even through another handle
             plan = await self._plan()
         for number in range(_PLANS):
             if number:  # the range changed: plan anew from the log's end, unless the compaction is called off
@@ -274,8 +274,8 @@ class _Compaction:
             own = {"lease": self.lease, "messages": await self._messages(plan)}
             payloads.append(completed.model_copy(update=own | {"pruned_tokens": self._freed_before(plan)}))
         elif self.lease is not None:
-            # The new plan covers nothing: record a failure to end our lease, or other writers wait for a summary that
-            # never comes.
+            # The new plan covers nothing. Record a failure, which ends our lease: otherwise other writers would wait
+            # for a summary that never comes.
             detail = "only previews were left to make"
             failed = CompactionFailed(reason="nothing_to_cover", detail=detail, lease=self.lease)
             payloads.append(failed.model_copy(update={"duration": self._duration()}))
@@ -289,7 +289,7 @@ class _Compaction:
         return payloads
 
     async def _messages(self, plan: Plan) -> int:
-        """Return how many messages a plan covers: both the start of a compaction and its end say so."""
+        """Return how many messages a plan covers, which the start and the end of a compaction report."""
         if self.counted is None or self.counted[0] is not plan:
             self.counted = plan, len(await off_loop(len(plan.covered), partial(messages, plan.covered)))
         return self.counted[1]
@@ -297,14 +297,15 @@ class _Compaction:
     async def _record(self, plan: Plan) -> FactRecord:
         """Return the record of all that a plan covers, what was covered earlier included.
 
-        Where none is shown it has what the user asked for alone: the compaction reports what of it is lost.
+        Where the policy shows no record, it has only the user's requests: the compaction reports which of them are
+        unsaid.
         """
         if plan.covers is None:
             return FactRecord()
         return await (self.log.fact_record(plan.covers) if plan.caps.digest else self.log.asked(plan.covers))
 
     def _previews(self, plan: Plan) -> Pruned:
-        """Return the figures of previews that come without a summary; a summary's own figures include its previews."""
+        """Return the figures of previews without a summary; those of a summary include its previews already."""
         pruned = Pruned(
             reason=self.pressure.reason,
             before_tokens=plan.before_tokens,
@@ -316,7 +317,7 @@ class _Compaction:
     async def _summarise(self, plan: Plan) -> WrittenSummary:
         """Ask for a plan's summary; with ``on_failure="truncate"`` return a notice where none can be written."""
         policy, counter = self.pressure.policy, self.compactor.counter
-        await in_thread(self.compactor.chain)  # the first one of a process imports its modules
+        await in_thread(self.compactor.chain)  # the first call in a process imports modules, which takes time
         window, wanted = self.pressure.window, await self._wanted()
         requests = await off_loop(
             len(window.items), partial(summary_requests, window, plan, counter, wanted, self.pressure.cut)
@@ -342,7 +343,7 @@ class _Compaction:
         return WrittenSummary(parts, who.model_copy(update=self.asked.figures()), requests.compaction_number)
 
     def _warm(self, plan: Plan) -> SentContext | str:
-        """Return the context to ask for the summary in; or why not, empty where the policy has it asked alone."""
+        """Return the context to ask for the summary in, or why there is none; empty if the policy wants none."""
         if not isinstance(self.step, Summarize) or self.step.asked == "alone":
             return ""
         pressure, sent = self.pressure, self.pressure.sent()
@@ -358,7 +359,7 @@ class _Compaction:
         """Return the step's prompt, language and original task, with the caller's instructions."""
         if not isinstance(self.step, Summarize):
             return Wanted(instructions=self.pressure.instructions)
-        # A notice, or the next step, would say less than the beginning of a long answer does.
+        # The beginning of a long answer says more than a notice, or the next step, would.
         less = self.pressure.policy.on_failure in {"truncate", "next_step"}
         return Wanted(
             prompt=self.step.prompt,
@@ -377,8 +378,8 @@ class _Compaction:
     async def _commit(self, plan: Plan, payloads: Sequence[Payload]) -> Sequence[Payload]:
         """Append the events if the lease still counts and the plan is still valid; return those that were appended.
 
-        Both are checked under the log's lock, right before the append: whatever came while the summary was written is
-        known by then.
+        Both are checked under the log's lock, right before the append, when everything is known that was appended
+        while the summary was written.
         """
         dated: Sequence[Payload] = ()
 
@@ -396,7 +397,7 @@ class _Compaction:
         return dated
 
     def _dated(self, payload: Payload, time: datetime) -> Payload:
-        """Return a compaction with its time and duration, which nobody knows before the append; others as they are."""
+        """Return a compaction with its time and duration, known only at the append; any other event as it is."""
         if not isinstance(payload, CompactionCompleted):
             return payload
         block = payload.block.model_copy(update={"at": time})
@@ -411,7 +412,7 @@ class _Compaction:
                     self.observed(payload, self.before, self.pressure.window)
                 taken.append(await self._announce(payload))
             elif isinstance(payload, BlocksHidden):
-                if payload.pruned is not None:  # no summary comes with them, whose figures would include theirs
+                if payload.pruned is not None:  # else the figures of the summary that comes with them include theirs
                     self.compactor.observer.pruned(self.log.fold.conversation, payload.pruned)
                 taken.append(
                     TakenDecision(kind="previewed", reason=payload.reason, facts={"blocks": len(payload.blocks)})
@@ -431,9 +432,10 @@ class _Compaction:
 
 
 def _with_reason(who: WrittenBy, warm: SentContext | str) -> WrittenBy:
-    """Return an author with why no model was asked in the cached context, where the policy has it so.
+    """Return an author with the reason why no model was asked in the cached context, where the policy wants that.
 
-    A summarizer that gives no reason of its own knows no context to ask in. One that asks no model has none to give.
+    A summarizer that asks a model and gives no reason of its own cannot be asked in a context. One that asks no model
+    needs no reason.
     """
     reason = warm if isinstance(warm, str) else "summarizer"
     no_model = who.model is None and who.prompt_version is None
@@ -460,8 +462,8 @@ _HARMLESS: Final = (
 async def still_valid(log: Log, plan: Plan) -> bool:
     """Return whether a plan may still be committed: nothing since then changed its range.
 
-    Appended blocks come behind the range and leave it alone, unless one of them answers a covered call; and so do their
-    hides, such as that of the numbers in a new result.
+    Appended blocks come behind the range and leave it alone, unless one of them answers a covered call. Hides of these
+    blocks leave it alone, too, such as one that leaves out the line numbers of a new result.
     """
     if log.fold.version == plan.version:
         return True

@@ -26,9 +26,9 @@ _DRY_RUN_LOGGER: Final = logger_of("timeline.dry_run")
 class Compactor:
     """A policy and everything that carries it out.
 
-    ``chain`` makes the summarizer when the first compaction needs it, since its imports take time; ``dry_chain`` makes
-    that of dry runs, None where both are the same. ``logger`` gets a line for each compaction and each failure;
-    ``clock`` measures how long compactions take.
+    ``chain`` makes the summarizer once the first compaction needs it, since its imports take time. ``dry_chain`` makes
+    the summarizer of dry runs; None where both are the same. ``logger`` gets a line for each compaction and each
+    failure; ``clock`` measures how long compactions take.
     """
 
     policy: Policy
@@ -46,7 +46,7 @@ class Compactor:
         return self.chain()
 
     def at(self, fold: Fold) -> Compactor:
-        """Return a compactor that counts as the fold's window does: all decisions of a pass are in one unit."""
+        """Return a compactor that counts as the fold's window does, so that all decisions of a pass are in one unit."""
         return self if fold.counter is None else replace(self, counter=fold.counter)
 
     def dry_run(self) -> Compactor:

@@ -1,7 +1,7 @@
 """An open conversation: its store, log and clock, and the compactor of the policy in force.
 
-`ConversationView` is what a read-only `TimelineView` works on, `Conversation` what a live `Timeline` and the parts of
-an agent's loop share. Both are state; what is done with them is elsewhere.
+A read-only `TimelineView` works on a `ConversationView`; a live `Timeline` and the parts of an agent's loop share a
+`Conversation`. Both only hold state; the modules that use them do the work.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from timeline.wire.request import Request
 
 _THREAD_CHARACTERS: Final = 1_000_000
-"""Texts longer than this together are counted in a thread: slower, but they would block the loop for 0.1 seconds."""
+"""Texts longer than this together are counted in a thread. That is slower, but on the loop they take 0.1 seconds."""
 
 
 class ConversationView:
@@ -63,7 +63,7 @@ class ConversationView:
 
     @property
     def compactor(self) -> Compactor:
-        """The compactor of the policy in force. The window's figures are those of its counter, or the provider's."""
+        """The compactor of the policy in force. It decides the unit of the window's figures."""
         return self._compactor
 
     @compactor.setter
@@ -101,7 +101,7 @@ class Conversation(ConversationView):
     """A conversation to append to, which follows other writers and the policy that they put in force.
 
     Attributes:
-        overrides: whether it works under a policy of its own, whatever the others put in force.
+        overrides: whether it works under a policy of its own, whichever one others put in force.
         rendered: the newest recorded context.
         sent: returns the context of the newest model call, to ask for a summary in; or why there is none to ask in.
     """
@@ -119,7 +119,7 @@ class Conversation(ConversationView):
         self._unfinished: set[asyncio.Task[None]] = store.late_writes if isinstance(store, FinishingStore) else set()
 
     def record_late(self, record: Coroutine[None, None, None]) -> None:
-        """Write the record of a context while the model is called; `recorded` waits for it, or the store's close."""
+        """Write the record of a context while the model is called. `recorded` waits for it, and the store's close."""
         late = asyncio.create_task(self._written(record))
         self._late.append(late)
         self._unfinished.add(late)
@@ -129,7 +129,7 @@ class Conversation(ConversationView):
         self._unfinished.discard(cast("asyncio.Task[None]", asyncio.current_task()))
 
     async def recorded(self) -> None:
-        """Wait until the records of all rendered contexts are written; a cancelled wait leaves them to be written.
+        """Wait until the records of all rendered contexts are written. To cancel the wait does not stop the writing.
 
         Raises:
             StoreError: the store refused one of them; that context is not recorded.
@@ -137,26 +137,26 @@ class Conversation(ConversationView):
         while self._late:
             late = self._late[0]
             await asyncio.wait([late])
-            if late in self._late:  # another task may have waited for it, too
+            if late in self._late:  # another task may have waited for it and removed it
                 self._late.remove(late)
                 self._unfinished.discard(late)
                 late.result()
 
     async def catch_up(self) -> None:
-        """Read what other writers appended; without a policy of its own, use the one that the newest put in force."""
+        """Read what other writers appended; without a policy of its own, use the one that is in force now."""
         await self.recorded()
         await self.log.catch_up()
         known = self.window.policy
         if known == self._known_policy:
             return
-        # A policy of its own stays, also if it was the conversation's for a while: what a handle works under must not
-        # depend on when it looked.
+        # A policy of its own stays, even if it was the conversation's for a while: the policy of a handle must not
+        # depend on when the handle looked.
         if not self.overrides and (policy := await policy_in_force(self.store, self.window)) is not None:
             self.compactor = self.equipment.compactor(policy)
         self._known_policy = known
 
     def note_call(self, called: ModelCalled, request: Request | None) -> None:
-        """Note what the newest model call was sent; a failed one leaves no context in the provider's cache."""
+        """Note the context of the newest model call; a failed call leaves none in the provider's cache."""
         if called.finish_reason == "error":
             return
         context = self.rendered
@@ -168,7 +168,7 @@ class Conversation(ConversationView):
             self.sent = lambda: sent
 
     async def settle_counts(self) -> None:
-        """Count the window now where its figures are another counter's: off the event loop, unlike its first reader."""
+        """Count the window anew off the event loop, if another counter made its figures; a reader would do it on it."""
         if self.log.fold.is_mixed:
             await anyio.to_thread.run_sync(lambda: self.log.fold.window)
 
@@ -181,20 +181,20 @@ class Conversation(ConversationView):
             self.log.adopt(None, {})
             changed = PolicyChanged(policy=hash_, origin=policy.origin)
             await self.log.commit([changed], at=at, values={hash_: policy.canonical()})
-        # Only now: a store that refuses leaves the old policy in force.
+        # Only after the append: if the store refuses it, the old policy stays in force.
         self._known_policy, self.overrides = hash_, False
         self.compactor = self.equipment.compactor(policy)
 
     async def count(self, blocks: Sequence[Block]) -> list[int]:
         """Return the tokens of each block by the policy's counter.
 
-        Long texts are counted off the event loop, and whatever may start an engine.
+        Long texts are counted off the event loop, and so is any text while the count may have to start an engine.
 
         Raises:
             ForkedProcess: this process is a fork of the conversation's own.
             WrongEventLoop: another event loop runs here than its own.
         """
-        self.log.check_home()  # a thread waits for the loop that runs, which a fork does not have
+        self.log.check_home()  # a thread waits for the running loop, and a forked process has none
         texts = [block.countable() for block in blocks]
         if sum(map(len, texts)) > _THREAD_CHARACTERS or may_start_engine(self.counter):
             counts = await anyio.to_thread.run_sync(self.counter.count_many, texts)
@@ -209,7 +209,7 @@ class Conversation(ConversationView):
     async def drafts(self, blocks: Sequence[Block], ids: Sequence[UUID], at: datetime | None) -> list[Draft]:
         """Count blocks and return them as drafts to append, under these ids; a block's own time comes before ``at``.
 
-        They are what the application's hook leaves of them, which sees each block before anything is made of it.
+        The application's hook sees each block first; the drafts hold what it leaves of the blocks.
         """
         blocks = self.equipment.let_in(blocks)
         sizes = await self.count(blocks)

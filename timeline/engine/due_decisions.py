@@ -1,6 +1,6 @@
 """Decide what a render must do before it can project: hide old output, then compact if the context is still too large.
 
-0. Leave out of new results what need not be sent, where the policy says so; show whole what refers to what is not.
+0. Abridge new results, where the policy says so; show those whole again that refer to a block out of sight.
 1. The cache is cold: hide; a policy with ``compact_when_cold`` may compact at once, too.
 2. Above the trigger: hide whether the cache is cold or warm, where the policy allows it and it frees enough.
 3. Still too large: compact.
@@ -61,12 +61,12 @@ if TYPE_CHECKING:
 async def take_due_decisions(pressure: Pressure, known: Known) -> list[TakenDecision]:
     """Hide and compact as far as it is due; return the decisions. Refusals and failures are recorded, not raised.
 
-    Where a compaction leaves the log above the trigger, the next one follows at once, or its refusal is recorded: the
-    next render then has nothing left to decide, and keeps the prefix.
+    Where a compaction leaves the log above the trigger, the next one follows at once, or its refusal is recorded. So
+    the next render has nothing left to decide, and keeps the prefix.
 
     Args:
         pressure: the log to make smaller; its ``reason`` is ignored, each decision sets its own.
-        known: what the renders before learned.
+        known: what earlier renders left for this one.
     """
     await end_of_dead(pressure.log, pressure.at)
     decisions = _DueDecisions(pressure, known)
@@ -109,7 +109,7 @@ class _DueDecisions:
 
     @property
     def _above_limit(self) -> bool:
-        """Whether the account is above the limit, with all that the policy counts: as every decision goes by it."""
+        """Whether the account is above the limit, with all that the policy counts, since all decisions go by that."""
         return self.account.total > self.account.limit
 
     @property
@@ -122,11 +122,11 @@ class _DueDecisions:
         return setback if setback is not None and setback.policy == self.policy.hash() else None
 
     async def _settle(self) -> None:
-        """Count the window as it is now, off the loop where that is long: `account` then only reads."""
+        """Count the window as it is now, off the loop where that takes long, so that `account` only has to read."""
         await settle(self.accounts, self.pressure.window.items, self.policy)
 
     async def abridge(self) -> None:
-        """Leave out of the newest results what need not be sent: before any hide, since it costs no cache."""
+        """Abridge the newest results. This comes before any hide, since it costs no cache."""
         if not abridgeable(self.pressure.window, self.policy):
             return  # a render with nothing to decide never takes the log's lock
         decided: list[BlocksHidden] = []
@@ -150,7 +150,7 @@ class _DueDecisions:
                 ]
 
     async def restore(self) -> bool:
-        """Show results whole again of which another block, out of sight by now, showed a part."""
+        """Show results whole again that leave out a passage of a block which is now out of sight."""
         if not await restore(self.pressure, self.known.references):
             return False
         self.taken.append(TakenDecision(kind="revealed", reason="restored"))
@@ -180,7 +180,7 @@ class _DueDecisions:
             chosen.clear()
             window = self.pressure.window
             if window.lease is not None and self.pressure.now < window.lease.expires_at:
-                return ()  # another writer summarises these very blocks: its summary would be of no use
+                return ()  # another writer is summarising these very blocks, and the hide would void its summary
             await self._settle()
             known = self.accounts.costs(window.items, self.policy).copy()
             batch = await off_loop(len(window.items), partial(plan, window, known, above_limit=self._above_limit))
@@ -218,16 +218,16 @@ class _DueDecisions:
         return False
 
     def _is_paid_back(self, plan: HidePlan, hiding: Hiding, window: Window) -> bool:
-        """Return whether a batch saves soon enough what it costs to send what follows it anew.
+        """Return whether a batch soon saves what it costs: the provider writes everything behind it anew.
 
-        Where the summary may not be written, there is nothing better than the batch.
+        Where no summary may be written, there is nothing better than the batch.
         """
         if hiding.payback is None or window.is_held or self._setback_of(window) is not None:
             return True
         return pays_back(plan.freed, plan.behind - plan.freed, terms_in_force(window, self.policy), hiding.payback)
 
     async def _append_owed_notice(self) -> None:
-        """Append the notice of an earlier batch, which was hidden in the midst of a response."""
+        """Append the notice of an earlier batch that was hidden while a response was in progress."""
 
         async def choose(time: datetime) -> Sequence[Payload]:
             return [await self._notice(time)] if self.known.owed.is_due(self.pressure.window) else ()
@@ -244,8 +244,8 @@ class _DueDecisions:
     async def compact(self) -> None:
         """Compact until nothing is due any more, or nothing more can be freed, at most ``policy.attempts`` times.
 
-        Above the limit it first waits for another writer's compaction, since that may leave nothing to do. What other
-        writers append meanwhile may bring a context above it: an attempt that was made below is none of these then.
+        Above the limit it first waits for another writer's compaction, since that may leave nothing to do. Other
+        writers' appends may bring the context above the limit only later; attempts made before that do not count.
         """
         left = self.policy.attempts
         while left:
@@ -294,9 +294,9 @@ class _DueDecisions:
         """Return whether an undo, a refusal or a failure on record forbids this policy to compact now.
 
         An undo holds for every writer, until a compaction is forced or the conversation's policy is changed. A refusal
-        or failure holds until the messages grew enough. Above the limit a render fails without a compaction, so there a
-        refusal or failure holds only until a block is appended or is displayed differently, and a race that was lost to
-        other writers not at all: the next try may win it.
+        or failure holds until the messages grew enough. Above the limit a render fails without a compaction. So there a
+        refusal or failure holds only until a block is appended or is shown differently, and a lost race does not hold
+        at all, since the next try may win it.
         """
         window, due = self.pressure.window, self.account
         if window.is_held:
@@ -330,7 +330,7 @@ class _DueDecisions:
         try:
             now = await take_turn(self.log, self.pressure.now, self.pressure.at, wait=True)
             await self._settle()
-        except CompactionInProgress:  # a hook of that very compaction renders here: it would wait for itself
+        except CompactionInProgress:  # a hook of that compaction is what renders here: it would wait for itself
             return False
         # If the lease expired, `now` is past its end, so the next attempt does not wait for it again.
         self.pressure = self.pressure.later(now)
@@ -339,7 +339,7 @@ class _DueDecisions:
     async def _compact(self, reason: CompactReason) -> bool:
         """Run the policy's steps once and take in the decisions; return whether another attempt is worth it.
 
-        It is where anything was done, and above the limit where other writers changed the range meanwhile.
+        Another one is worth it where anything was done, and above the limit where other writers changed the range.
         """
         await self._settle()
         wait, window = self._above_limit, self.pressure.window

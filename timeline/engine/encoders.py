@@ -1,4 +1,4 @@
-"""Encode the contexts of a conversation one behind the other: what the last one wrote already is not written again."""
+"""Encode the contexts of a conversation one after the other, without writing again what the last one has written."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from timeline.wire.writing import MessageWriter, WriterMark
 
 _OPEN_ITEMS: Final = 16
-"""How many of the newest items are written anew for each context: a result may still become part of one of them."""
+"""How many of the newest items are written anew for each context, since a result may still become part of one."""
 _MARKED_ITEMS: Final = 64
-"""After so many items there is a mark to come back to."""
+"""Items between two marks, from which the writing can start again."""
 
 
 class Encoders:
-    """The encoders of one conversation: each goes on from the last context, where its wire format can."""
+    """The encoders of one conversation. Each continues from the last context, if its wire format allows that."""
 
     def __init__(self) -> None:
         self._continued: dict[tuple[str, str], _Continued] = {}
@@ -35,7 +35,7 @@ class Encoders:
         self._writing = Lock()  # a request may be made on any thread
 
     def __reduce__(self) -> tuple[type[Encoders], tuple[()]]:
-        """A copied context begins with new ones: they only save work, and their locks are of this process."""
+        """Give a copied context new encoders: they only save work, and their locks belong to this process."""
         return Encoders, ()
 
     def encode(self, wire: str, context: NeutralContext) -> dict[str, Any]:
@@ -53,7 +53,7 @@ class Encoders:
         return self._continued[key].encode(context)
 
     def write(self, wire: str, model: str, body: dict[str, Any]) -> BodyText:
-        """Write the body of a request for a model, from where the last one for it is another one.
+        """Write the body of a request for a model, anew only from where the last body for that model differs.
 
         Raises:
             ValueError: a value in it has no form in JSON.
@@ -62,7 +62,7 @@ class Encoders:
             return self._writers[wire, model].write(body)
 
     def ahead(self, context: NeutralContext) -> Encoders:
-        """Return encoders that have written a context in each form asked for so far, and leave these as they are."""
+        """Return encoders that have written a context in each form used so far; these encoders do not change."""
         twin = Encoders()
         twin._writers, twin._writing = self._writers, self._writing
         for (wire, model), known in [*self._continued.items()]:
@@ -73,9 +73,9 @@ class Encoders:
 class _Continued:
     """Encodes the contexts of one conversation, each from where the last one ended, in the bytes of the plain encoder.
 
-    All but the newest items are written once, and shared by the bodies: their messages are read-only, see
-    `timeline.wire.read_only`. Where an older item is another one, or a late entry became part of it, everything from
-    the last mark before it is written anew.
+    All but the newest items are written once, and the bodies share their messages, which are read-only, see
+    `timeline.wire.read_only`. Where an older item was replaced, or a late entry became part of it, everything from the
+    last mark before it is written anew.
 
     Args:
         wire: the wire format.
@@ -93,11 +93,11 @@ class _Continued:
         self._writer: MessageWriter = parts.start(model)
 
     def encode(self, context: NeutralContext) -> dict[str, Any]:
-        """Return the body of a context. It and its list of messages are new ones each time."""
+        """Return the body of a context. The body and its list of messages are new objects each time."""
         with self._lock:
             entries = context.entries
             if len(entries) < len(self._entries) and begins_with(self._entries, entries):
-                return encoded_alone(self._wire, context)  # an earlier one: the next will go on from the last
+                return encoded_alone(self._wire, context)  # an earlier context: the next one will continue the last
             if begins_with(entries, self._entries):
                 changed = _take(self._gatherer, entries, len(self._entries))
             else:
@@ -111,11 +111,11 @@ class _Continued:
             return self._parts.finish(context, self._writer.branch(), self._gatherer.items[self._settled :])
 
     def ahead(self, entries: Sequence[Entry]) -> _Continued:
-        """Return an encoder that has written these entries, and leave this one as it is."""
+        """Return an encoder that has written these entries; this encoder does not change."""
         twin = _Continued(self._wire, self._model, self._parts)
         twin._entries = entries
         _take(twin._gatherer, entries, 0)
-        with self._lock:  # for the comparison alone: writing takes longer, and nobody waits for that
+        with self._lock:  # held for the comparison alone, so that nobody waits for the writing
             changed = _first_other(self._gatherer.items, twin._gatherer.items)
             twin._settled, twin._marks, twin._writer = self._cut(min(changed, self._settled))
         twin._settle()
@@ -130,7 +130,7 @@ class _Continued:
         return settled, marks, self._writer.cut(mark)
 
     def _settle(self) -> None:
-        """Write the items that the next entries will most likely leave as they are."""
+        """Write the items that the next entries will most likely not change."""
         items = self._gatherer.items
         until = len(items) - _OPEN_ITEMS
         while self._settled < until:
@@ -144,7 +144,7 @@ class _Continued:
 
 
 def _take(gatherer: Gatherer, entries: Sequence[Entry], first: int) -> int:
-    """Gather entries from one on; return the lowest position of an item that changed."""
+    """Gather the entries from position ``first`` on; return the lowest position of an item that changed."""
     new = (Placed(number, entry) for number, entry in enumerate(entries[first:], start=first))
     return min(map(gatherer.take, new), default=len(gatherer.items))
 
@@ -155,7 +155,7 @@ def _first_other(before: Sequence[Item], after: Sequence[Item]) -> int:
 
 
 def _made_of(item: Item) -> list[tuple[int, int]]:
-    """Return the numbers and identities of an item's entries; each call is followed by its result or a gap."""
+    """Return the numbers and identities of an item's entries, and behind each call those of its result or a gap."""
     if isinstance(item, Placed):
         return [(item.number, id(item.entry))]
     parts = (

@@ -100,7 +100,7 @@ class Equipment:
         return Compactor(policy, counter, chain, self.hooks, self.observer, self.clock, dry_chain=dry)
 
     def _chain(self, policy: Policy, own: Summarizer | None) -> Summarizer:
-        """Chain the extractive summarizer, which always answers, behind the application's, if the policy says so."""
+        """Put the extractive summarizer, which always answers, behind the application's, if the policy says so."""
         from timeline import summarizers  # noqa: PLC0415 - the lazy re-export: the core does not import the package
 
         extractive = summarizers.ExtractiveSummarizer()
@@ -113,12 +113,12 @@ class Equipment:
 
 
 def _unheaded(form: SummaryForm, request: SummaryRequest, text: str) -> str:
-    """Remove the form's heading from a history that begins with it, since it is added later; nothing may be left."""
+    """Remove the form's heading from a history that begins with it, since it is added later; the rest may be empty."""
     return unheaded(text, form) if request.kind == "history" else text
 
 
 async def policy_in_force(store: EventStore, window: Window) -> Policy | None:
-    """Return the policy in force at a window, with what it was made from; None where the log names no policy.
+    """Return the policy in force at a window, with its origin; None where the log names no policy.
 
     Raises:
         InvalidPolicy: the policy's text is not in the store, or is of a later version of this library.

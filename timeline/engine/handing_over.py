@@ -1,7 +1,7 @@
-"""Write what a conversation hands over to a new one: a summary of all in view, what no compaction may cover too.
+"""Write what a conversation hands over to a new one: a summary of all in view, pinned blocks and newest turns included.
 
-A compaction leaves the newest turns, and what is pinned; where these alone are too large, nothing makes the context
-fit, and the conversation can only go on in a new one.
+A compaction leaves the newest turns, and what is pinned. Where these alone are too large, no compaction makes the
+context fit, and the work can only go on in a new conversation.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from timeline.engine.conversation import Conversation
 
 QUESTION: Final = "What was said and done in the conversation before this one? Go on from there."
-"""The prompt that a conversation begins with which another one was handed over to; the answer is the summary."""
+"""The prompt with which the new conversation begins; its answer is the summary."""
 _SHARE: Final = 8
-"""The summary may take this part of the limit, as the longest summary of a small window."""
+"""The summary may take one part in this many of the limit, as the longest summary of a small window."""
 _LEAST: Final = 200
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from timeline.policy.steps import HidingStep
 
 GoesOn: TypeAlias = "Callable[[int], Awaitable[bool]]"
-"""Gets the tokens that a batch frees, and returns whether more follows in the same compaction."""
+"""Gets the tokens that a batch frees; returns whether the same compaction goes on after it."""
 
 
 async def _enough(freed: int) -> bool:
@@ -49,7 +49,7 @@ class CompactionProgress:
     Attributes:
         pressure: the reason of the compaction, and its limit.
         begun_with: the messages' tokens when it began, if hiding was not enough; None while no compaction is under way.
-        watch: measures it, from its making on.
+        watch: measures it, from the creation of this object on.
     """
 
     pressure: Pressure
@@ -61,7 +61,7 @@ class CompactionProgress:
         self.watch = Stopwatch(self.pressure.clock)
 
     async def annotated(self, hide: HideDecision, window: Window, goes_on: GoesOn = _enough) -> HideDecision:
-        """Add the compaction's figures to hides; ``goes_on`` gets the freed tokens, returns whether more follows."""
+        """Add the compaction's figures to hides; ``goes_on`` gets the freed tokens and says whether it goes on."""
         before = hide.before
         pruned = Pruned(
             reason=self.pressure.reason,
@@ -100,7 +100,7 @@ async def hide_planned(
     """Append the hides that are planned for the newest window; return the decision, or nothing if none is planned.
 
     Args:
-        plan: plans them for a window; asked again where another writer appended meanwhile.
+        plan: plans them for a window; it is asked again if another writer appended meanwhile.
         progress: the compaction that the batch belongs to.
         goes_on: gets the freed tokens and returns whether a summary follows.
     """

@@ -1,7 +1,7 @@
 """Call the application's hooks around a compaction, and mark its place in the log with a boundary event.
 
-The hooks are those of the cut-point design [cut_point] (002), the boundary and its place behind the hooks those of
-keep-ratio (003).
+The hooks are those of the cut-point design [cut_point] (002). The boundary, and its place behind the hooks, are those
+of keep-ratio (003).
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ BEFORE: Final = "on_before_compaction"
 
 
 async def call_hook(hook: Hook | None, name: str, facts: Mapping[str, Any], log: Log, at: datetime | None) -> object:
-    """Await a hook and return its answer; an error in it is recorded and logged, never fatal (002, hooks).
+    """Await a hook and return its answer. An error in it is recorded and logged, and never raised (002, hooks).
 
     Args:
         hook: the application's function; None answers None.
         name: the hook's name, for the record of an error.
         facts: passed to the hook as a copy, which it may keep and change.
         log: gets the record of an error.
-        at: the time of that record; None for that of its append.
+        at: the time of that record; None for the time of its append.
     """
     if hook is None:
         return None
@@ -55,13 +55,13 @@ async def call_hook(hook: Hook | None, name: str, facts: Mapping[str, Any], log:
 class CompactionHooks:
     """A committed compaction to announce: to the hooks first, then by the boundary in the log (003).
 
-    In this order whatever a hook appends comes before the boundary, which ends the compaction.
+    With this order, all that a hook appends comes before the boundary, which ends the compaction.
 
     Attributes:
         done: the compaction's event.
         version: that event's version.
         log: the log that holds it.
-        at: the time of the events appended for it; None for that of each append.
+        at: the time of the events appended for it; None for the time of each append.
     """
 
     done: CompactionCompleted

@@ -1,4 +1,4 @@
-"""What the renders of one conversation know from the ones before; it saves work and changes nothing."""
+"""What one render of a conversation leaves for the next: it saves work, and changes no result."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Known:
         accounts: draws up the accounts.
         owed: finds whether a notice is due.
         replacements: makes the replacements of old blocks.
-        prompts: read what users ask for in the blocks that are hidden.
+        prompts: reads what users ask for in the blocks that are hidden.
         contents: finds the blocks that hold the newest content of a file.
         cut: cuts blocks for the summaries.
         passages: finds which lines are in sight.
-        references: finds the results that leave out what is not in sight any more.
+        references: finds the results that leave out what is no longer in sight.
     """
 
     accounts: AccountCache = field(default_factory=AccountCache)
@@ -47,13 +47,13 @@ class Known:
     references: References = field(default_factory=References)
 
     def begin(self, items: Sequence[Item], policy: Policy) -> None:
-        """Begin a render with a log's own window: forget what it does not go on from."""
+        """Begin a render with a log's own window: forget what was remembered of windows that it does not continue."""
         self.accounts.begin(items, policy)
         self.cut.keep(items)
 
 
 async def settle(accounts: AccountCache, items: Sequence[Item], policy: Policy) -> None:
-    """Count items of which the cache does not know many, so that their account is then drawn up at once."""
+    """Count a window's items off the loop where many are new to the cache, so that their account is then at hand."""
     if accounts.unknown(items, policy) >= WORTH_A_THREAD:
-        # All of them: the thread may not add to costs that the loop reads meanwhile.
+        # The thread counts all items anew, since it may not add to costs that the loop reads meanwhile.
         accounts.adopt(items, await off_loop(len(items), partial(costs_of, items, policy)))

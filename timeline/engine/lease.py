@@ -1,10 +1,10 @@
 """The lease of a compaction: one writer at a time writes a summary, and one that died blocks no other for long.
 
-The lease is an event, ``compaction.started``, and its version the fencing token: the event that ends the compaction
-names it. The fold decides who holds the lease, so that all writers agree. A start while another lease runs is void; a
-start after that lease expired takes over, and an end under the old lease is ignored. Where the store knows that the
-process of a lease has ended (`MarkingStore`), the next one that would wait ends that lease (ADR 0098); elsewhere it
-lasts 2 minutes.
+The lease is an event, ``compaction.started``. Its version is the fencing token, which the event that ends the
+compaction names. The fold decides who holds the lease, so that all writers agree. A start while another lease runs is
+void. A start after that lease expired takes over, and an end under the old lease is ignored. Where the store knows that
+the process of a lease has ended (`MarkingStore`), the next writer that would wait for the lease ends it (ADR 0098).
+Elsewhere the lease lasts 2 minutes.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ _POLL: Final = 0.1
 
 _DIED: Final = "the process that wrote the summary ended before it"
 _OWN: Final[ContextVar[frozenset[tuple[str, int]]]] = ContextVar("_OWN", default=frozenset())
-"""Leases of the compactions that the current task runs in, as code of a hook or a summarizer does."""
+"""Leases of the compactions that the current task is part of, as the code of a hook or a summarizer is."""
 
 
 _UNRECORDED: Final[WeakKeyDictionary[Log, CompactionFailed]] = WeakKeyDictionary()
-"""Ends of compactions that the store could not record: no one works under these leases any more."""
+"""Ends of compactions that the store could not record. No one works under their leases any more."""
 
 
 async def take_turn(log: Log, now: datetime, at: datetime | None, *, wait: bool) -> datetime:
     """Wait until no other writer compacts; return the time from which a lease of one's own may run.
 
-    It waits for no lease longer than a lease lasts, even if its writer's clock is ahead.
+    It waits for a lease at most as long as a lease lasts, even if its writer's clock is ahead.
 
     Args:
         log: the log of the conversation.
@@ -88,7 +88,7 @@ async def take_turn(log: Log, now: datetime, at: datetime | None, *, wait: bool)
 
 
 async def end_of_dead(log: Log, at: datetime | None) -> bool:
-    """End the lease of a process that died, where the store knows that; return whether it did.
+    """End the lease of a process that died, if the store knows that it did; return whether the lease was ended.
 
     The end is an event like that of any failed compaction, so that every fold of the log says the same.
     """
@@ -118,13 +118,13 @@ async def begin(
 ) -> int | None:
     """Ask for the lease; return its version, or None if another writer was faster.
 
-    A cancellation waits until the append is over, and releases the lease: otherwise a lease could be in the log whose
-    version no one knows, and which no one could release.
+    A cancellation waits until the append is over, and then releases the lease. Otherwise the log could hold a lease
+    whose version no one knows, so that no one could release it.
 
     Args:
         log: the log of the conversation.
         mark: shows other processes that this one runs, see `Log.mark_lease`.
-        least: the time that `take_turn` returned: before it, a lease of one's own would be void.
+        least: the time that `take_turn` returned; a lease that begins before it would be void.
         at: the time of the event; None for that of the append. The lease runs from the event's time.
         started: makes the event, given the time at which the lease expires.
     """
@@ -171,7 +171,7 @@ async def release(
 ) -> None:
     """Give a lease back after an error or a cancellation, shielded from that cancellation.
 
-    Where the store cannot record it now, for example on a full disk, this log's next compaction records it; for all
+    Where the store cannot record that now, for example on a full disk, this log's next compaction records it. For all
     other writers the lease expires by itself.
 
     Args:
@@ -202,6 +202,6 @@ async def release(
 
 async def _record(log: Log, failed: CompactionFailed, at: datetime | None) -> None:
     async def still_held(_: datetime) -> Sequence[CompactionFailed]:
-        return [failed] if holds(log, failed.lease) else []  # a commit just then has ended the lease itself
+        return [failed] if holds(log, failed.lease) else []  # the commit may have ended the lease just before
 
     await log.decide(still_held, at=at)

@@ -1,7 +1,7 @@
 """Run a policy's steps, one after another, until the context is small enough (design: Steps).
 
-The order is the policy's, cheapest first: hiding loses least and asks no model, a summary costs a call. Each step is
-planned from the window that the steps before it left, and runs only if that is still too large.
+The order is the policy's, cheapest first: hiding loses least and asks no model, while a summary costs a call. Each step
+is planned from the window that the earlier steps left, and runs only if that window is still too large.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class StepsOutcome:
     """The result of one pass: the decisions, and the error that kept the last step from doing anything.
 
     Attributes:
-        pressure: to go on with; its fixed part is smaller once stages were collapsed: their data in the tail is short.
+        pressure: for what follows. Its fixed part is smaller once stages were collapsed: their data is then short.
         taken: the decisions, in order.
         failure: the refusal or failure of the last step that ran; None if it did its work.
     """
@@ -56,10 +56,10 @@ class StepsOutcome:
         return bool(self.taken)
 
     def raise_failure(self) -> None:
-        """Raise the failure, if there is one, and let go of it.
+        """Raise the failure, if there is one, and drop the reference to it.
 
-        The error holds the frames that it goes through. If these held it, too, the windows in them would stay in memory
-        until a whole collection.
+        The error holds the frames through which it is raised. If these held the error, too, their windows would stay in
+        memory until a full garbage collection.
         """
         if self.failure is None:
             return
@@ -73,14 +73,14 @@ class StepsOutcome:
 async def run_steps(pressure: Pressure) -> StepsOutcome:
     """Go through the policy's steps until the context is small enough.
 
-    A step that can do nothing leaves it to the next one; if none did anything, the last refusal is recorded. A policy
-    without steps, when a compaction is forced, summarises as the cut-point design does [cut_point].
+    Where a step can do nothing, the next one runs; if none did anything, the last refusal is recorded. A compaction
+    that is forced under a policy without steps summarises as the cut-point design does [cut_point].
     """
     return await _Run(StepsOutcome(pressure), CompactionProgress(pressure)).run()
 
 
 async def compact_now(pressure: Pressure) -> list[TakenDecision]:
-    """Compact a log whatever its size, by what its policy reserves alone; return the decisions.
+    """Compact a log whatever its size; its policy's reserves are the whole fixed part. Return the decisions.
 
     Raises:
         CompactionError: the last step that ran did nothing.
@@ -99,7 +99,7 @@ async def compact_now(pressure: Pressure) -> list[TakenDecision]:
 
 @dataclass(slots=True)
 class _Run:
-    """One pass under way; ``covered`` says that a step covered something, which a forced pass has to."""
+    """One pass under way; ``covered`` says whether a step covered something, as a forced pass must."""
 
     done: StepsOutcome
     progress: CompactionProgress
@@ -119,7 +119,7 @@ class _Run:
                 more = partial(self._goes_on, steps[number:])
                 self.done.taken += await hide_by_step(step, self.progress, goes_on=more)
                 continue
-            # Planned first where another step follows: a refusal goes on record only if no step did anything.
+            # Where another step follows, plan first: a refusal is recorded only if no step did anything.
             refused = await self._refusal_of(step) if number < len(steps) else None
             if refused is not None:
                 refusal = refused
@@ -130,7 +130,7 @@ class _Run:
         return self.done
 
     async def _cover_more(self, step: CollapseStages) -> bool:
-        """Repeat a step that covers one run of stages at a time, while it finds more; return whether the pass ends."""
+        """Repeat a step, which covers one run of stages at a time, while it finds more; return if the pass ends."""
         while await self._wanted() and await self._refusal_of(step) is None:
             if await self._cover(step):
                 return True
@@ -145,7 +145,7 @@ class _Run:
         return await self._too_large()
 
     async def _goes_on(self, later: Sequence[Step], freed: int) -> bool:
-        """Return whether a covering step follows on a batch that frees so many tokens: one compaction with it, then."""
+        """Return whether a covering step follows a batch that frees so many tokens: both are then one compaction."""
         follows = any(isinstance(step, CoveringStep) for step in later)
         return follows and ((self.pressure.reason in FORCED and not self.covered) or await self._too_large(freed))
 
@@ -160,7 +160,8 @@ class _Run:
     async def _cover(self, step: CoveringStep) -> bool:
         """Carry out a covering step; return whether the pass ends with it.
 
-        A veto ends it, since the application wants none; a lost race too, since the other writer works on the log.
+        A veto ends it, since the application wants no compaction. So does a lost race, since the other writer works on
+        the log.
         """
         try:
             self.done.taken += await compact(self.pressure, step, begun_with=self.progress.begun_with)
@@ -180,11 +181,11 @@ class _Run:
         return False
 
     def _failed(self, error: CompactionError) -> None:
-        # Without its frames, which hold this pass: it would hold itself, and its windows until a whole collection.
+        # Drop the error's frames, which hold this pass: the cycle would keep its windows until a full collection.
         self.done.failure = error.with_traceback(None)
 
     def _stage_data_tokens(self) -> int:
-        """Count the stage data in the tail: it is short once a recent stage was collapsed (000, [priority_chain])."""
+        """Count the stage data in the tail. It is short once a recent stage was collapsed (000, [priority_chain])."""
         policy, counter = self.pressure.policy, self.pressure.compactor.counter
         return scaled(counter.count(stage_data(self.pressure.window, policy.stage_data)), policy)
 

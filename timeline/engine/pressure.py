@@ -1,4 +1,4 @@
-"""A log that is to become smaller: by what means, down to which figure, and what is on record where that fails."""
+"""A log that is to become smaller: by what means, down to which figure, and what is recorded where that fails."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ class Pressure:
         log: the log of the conversation.
         fixed: the tokens that no compaction can free.
         now: the one time that all decisions of the pass are planned by, however long it takes.
-        at: the time of the appended events, where the application gives one; None for that of each append.
+        at: the time of the appended events, where the application gives one; None for the time of each append.
         reason: why the log is compacted; a forced pass covers something, however small the context is.
         most: the total to come down to, in tokens, instead of the policy's target.
         instructions: what a summary should attend to.
         wait: wait for another writer's compaction, instead of raising `CompactionInProgress`.
         sent: returns the context of the newest model call, to ask for a summary in; or why there is none to ask in.
-        cut: what was cut for the summaries of earlier passes.
+        cut: keeps what was cut for the summaries of earlier passes.
         planned: plans the steps of the policy.
     """
 
@@ -68,11 +68,11 @@ class Pressure:
 
     @property
     def clock(self) -> Clock:
-        """What the pass is measured by: a pass at a time that the application gives takes none."""
+        """The clock that measures the pass; where the application gives the time, a pass takes no time."""
         return self.compactor.clock if self.at is None else StoppedClock(self.at)
 
     def later(self, now: datetime) -> Pressure:
-        """Return the same at a later time, up to which it waited for another writer."""
+        """Return the same at a later time, once the pass has waited for another writer."""
         return replace(self, now=now, at=None if self.at is None else now)
 
     @property
@@ -113,10 +113,10 @@ async def set_back(
     asked: SummaryRequestLog | None = None,
     duration: float | None = None,
 ) -> None:
-    """Record a refusal or failure. Without a lease to end, one that is on record already is not recorded again.
+    """Record a refusal or failure. One that is recorded already is recorded again only if it ends a lease.
 
-    The next try waits until the visible tokens grew by as much as a compaction has to free: a conversation that cannot
-    be compacted is not planned again at every render (design: Invariants, 3).
+    The next try waits until the visible tokens grew by as much as a compaction has to free. So a conversation that
+    cannot be compacted is not planned again at every render (design: Invariants, 3).
     """
     window, policy = pressure.window, pressure.policy
     visible = visible_tokens(window, policy)

@@ -1,6 +1,6 @@
 """Record a render: the context, a changed prefix before it, or the refusal in its place.
 
-The events are what replay needs to build the context again, and what a reader of the log sees of it.
+From these events a replay builds the context again, and a reader of the log sees what was sent.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ async def record_context(
     neutral = context.neutral
     fixed = [neutral.system, list(neutral.tools), [each.text for each in neutral.ephemeral]]
     if not conversation.equipment.lets_in_whole(fixed):
-        record = "hash"  # what was sent has words that must not be stored
+        record = "hash"  # the application's hook would change these texts, so they must not be stored
     payloads, values = _events(context, known, record)
     first = await conversation.log.commit(payloads, at=at, values=values)
     return context.model_copy(update={"recorded": first + len(payloads) - 1})
@@ -77,8 +77,8 @@ def _events(
 ) -> tuple[list[Payload], Mapping[str, str]]:
     """Return the events that record a context, and the values that they name by hash: enough to build it again.
 
-    If system prompt or tools differ from the previous recorded context, an event and a warning come first: every
-    provider caches by prefix, and bills a changed one in full (004, gap 8).
+    If system prompt or tools differ from those of the previous recorded context, an event and a warning come first,
+    since every provider caches by prefix, and bills a changed one in full (004, gap 8).
 
     Args:
         context: the rendered context.
@@ -113,16 +113,16 @@ def _events(
 
 
 def _counts(context: RenderedContext) -> dict[str, Any]:
-    """Return the ratio of a context's figures, and what was sent in the counter's own tokens.
+    """Return the ratio of a context's figures, and the size of what was sent in the counter's own tokens.
 
-    These are what the provider's usage is compared with, whatever ratio or margin was in force.
+    The provider's usage is compared with these tokens, whatever ratio or margin was in force.
     """
     policy, window, account = context.policy, context.window, context.account
     start = policy.first_ratio
     ratio = 1.0 if start is None else window.reported.ratio_from(start)
     media = account.media
     provider = account.fixed.provider
-    # The policy's margin is on media too; calibrated counts leave them as they are.
+    # The policy's margin is added to media, too; calibrated counts do not scale media.
     own = account.sent - provider - media if start is not None else account.sent / (1 + policy.margin) - media
     return {
         "ratio": ratio,
@@ -133,10 +133,10 @@ def _counts(context: RenderedContext) -> dict[str, Any]:
 
 
 def _is_recorded(context: RenderedContext, known: Recorded, record: Literal["full", "hash"]) -> bool:
-    """Return whether a context is the same as the newest recorded one, of which at least as much was kept.
+    """Return whether a context equals the newest recorded one, and that record kept at least as much.
 
-    Two contexts of one fingerprint may differ in the order of keys inside system prompt and tools, and are sent in
-    other bytes then.
+    Two contexts of one fingerprint may differ in the order of keys inside system prompt and tools. They are then sent
+    as different bytes.
     """
     if known.fingerprint != context.fingerprint or (known.record, record) == ("hash", "full"):
         return False
@@ -155,7 +155,7 @@ def _prefix(context: RenderedContext) -> dict[str, str | None]:
 
 
 def _changes(conversation: str, known: Recorded | None, rendered: ContextRendered) -> list[Payload]:
-    """Return an event for each part before the messages, system prompt and tools, that changed; log a warning each."""
+    """Return an event for each changed part of the prefix, system prompt or tools; log a warning for each."""
     if known is None or known.prefix is None:
         return []
     changes: list[Payload] = []

@@ -1,6 +1,6 @@
 """Render a context: take the decisions that are due, then project the window. `Timeline` and storeless lists share it.
 
-The account comes first, since a render without room for messages must decide nothing; the decisions come before the
+The account comes first, since a render without room for messages must decide nothing. The decisions come before the
 projection, since they change the window.
 """
 
@@ -54,8 +54,8 @@ class Renderer:
     """Renders the contexts of one conversation. It remembers counts and entries, which saves work and changes nothing.
 
     Args:
-        projector: makes the contexts; a usual one unless given.
-        known: what its decisions know from those before; nothing unless given.
+        projector: makes the contexts; a new one with the current rules unless given.
+        known: what earlier renders left for its decisions; nothing unless given.
 
     Attributes:
         known: the same.
@@ -81,8 +81,8 @@ class Renderer:
     ) -> RenderedContext:
         """Append the decisions that are due to the log, and project the window.
 
-        All decisions are made by the one time ``now``. The events get the time ``at``, or each that of its append.
-        ``sent`` returns the context of the newest model call, to ask for a summary in; it is called when one is due.
+        All decisions use the one time ``now``. The events get the time ``at``, or without it the time of their append.
+        ``sent`` returns the context of the newest model call, to ask for a summary in; it is called once one is due.
 
         Raises:
             InvalidArgument: one of the values cannot be sent.
@@ -103,7 +103,7 @@ class Renderer:
         asked_in = partial(with_prefix, sent, prompt, schemas)
         pressure = Pressure(compactor, log, fixed, now, at, sent=asked_in, cut=self.known.cut)
         decisions = await take_due_decisions(pressure, self.known)
-        if decisions:  # the tail is shorter once stages were collapsed, and an offset was that of what was sent before
+        if decisions:  # the tail is shorter once stages were collapsed, and the offset was for the old window
             tail, reported = tail_of(log.fold.window, policy, ephemeral), log.fold.window.reported
             fixed = self.fixed(compactor, system=prompt, tools=schemas, tail=tail, reported=reported)
         window = log.fold.window
@@ -111,15 +111,15 @@ class Renderer:
         projected = await self._project(window, policy, system=prompt, tools=schemas, ephemeral=tail.texts)
         account = self.known.accounts.account(window.items, fixed, policy)
         context = self._context(window, policy, projected, account, decisions)
-        held = window.is_held  # after an undo: reported, not compacted again
+        held = window.is_held  # after an undo the overflow is reported, and nothing is compacted
         if certain_total(account, policy, reported) > policy.max_tokens and not held:
             raise ContextOverflow(account.facts(), context.largest(_MOST_NAMED))
         return context
 
     def undecided(self, window: Window, policy: Policy) -> Projected:
-        """Project a window in which nothing is due, on the loop.
+        """Project a window in which no decision is due, on the loop.
 
-        The lab asks for it: a caller that knows that no decision is due pays for none of the questions.
+        It is for the lab, which knows that no decision is due, and so saves the work of finding that out.
 
         Args:
             window: without stages, and within the policy's limit.
@@ -144,10 +144,10 @@ class Renderer:
         return self._context(window, policy, (neutral, self._projector.fingerprint(neutral)), account, ())
 
     async def _project(self, window: Window, policy: Policy, **beside: Any) -> tuple[NeutralContext, str]:
-        """Project a window; return the context and its fingerprint. A thread does it where much of it is new.
+        """Project a window; return the context and its fingerprint. A thread does it where much of the window is new.
 
-        The thread has a projector and encoders of its own, which then take the place of these: a render beside this one
-        may use these meanwhile.
+        The thread has a projector and encoders of its own, since another render may use these meanwhile. They then take
+        the place of these.
         """
         new, projector = self._projector.unknown(window), self._projector
         if new >= WORTH_A_THREAD:
@@ -238,9 +238,9 @@ def prepared(
 
 
 def joined_system(system: JsonValue, most: int | None) -> JsonValue:
-    """Join the last texts of a system prompt so that it has at most ``most`` parts: each costs a place in the prefix.
+    """Join the last texts of a system prompt, so that it has at most ``most`` parts.
 
-    A prompt is left as it is if one of the parts to join is no text.
+    A prompt stays as it is if one of the parts to join is no text.
     """
     if most is None or not isinstance(system, list) or len(system) <= most:
         return system

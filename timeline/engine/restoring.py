@@ -1,4 +1,4 @@
-"""Show results whole again of which another block, out of sight by now, showed a part (ADR 0090)."""
+"""Show results whole again that leave out a passage of a block which is now out of sight (ADR 0090)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 async def restore(pressure: Pressure, references: References) -> bool:
-    """Show the results of a log whole again that leave out what is not in sight any more; return whether there are any.
+    """Show results whole again that leave out what is no longer in sight; return whether there are any.
 
     Args:
-        pressure: its log and the time of the decision.
+        pressure: has the log and the time of the decision.
         references: finds the results.
     """
     # Check before taking the log's lock: a render with nothing to decide never takes it.

@@ -1,7 +1,7 @@
 """Retry a call that the model refused for its size: compact the context, render it again, call once more.
 
-The token count is ours, the limit the provider's: where they differ, its refusal is the first to know. That holds the
-more for what has no limit in tokens: the bytes of a request, its pictures, the signatures of its reasoning.
+The token count is ours and the limit is the provider's. Where they differ, only the provider's refusal tells. The same
+holds for what has no limit in tokens: the bytes of a request, its pictures, the signatures of its reasoning.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ async def call_with_retry(
 ) -> T:
     """Render and call; if the model refuses the context for its size, compact, render and call once more.
 
-    So it is where the model refuses parts of it, which are left out then. Like any other error, a refusal of parts is
-    raised as it is where none may be left out, or in the second call.
+    If the model refuses parts of the context, these are left out, and it is called once more, too. A refusal of parts
+    is raised as it is, like any other error, where none of them may be left out, or in the second call.
 
     Args:
         call: sends a context to the model and returns its reply.
         render: renders the context.
-        pressure: returns what a refused context is made smaller by.
+        pressure: returns the means to make a refused context smaller.
         refused: returns the limit that an error reports; None for any other error.
         failed: records that the call of a context was refused.
 
@@ -91,7 +91,7 @@ async def render_smaller(
     render: Callable[[], Awaitable[RenderedContext]],
     cause: BaseException,
 ) -> tuple[RenderedContext, list[str]]:
-    """Make a refused context smaller, and render it again; return it, and what was done.
+    """Make a refused context smaller, and render it again; return the new context, and what was done.
 
     Raises:
         ContextRefused: its size was refused, and it did not get smaller.
@@ -117,8 +117,8 @@ async def make_smaller(
 ) -> list[str]:
     """Make a refused context smaller; return what was done.
 
-    Parts give way where they were refused, or where a request of too many bytes consists of pictures and documents;
-    otherwise the context is compacted.
+    Parts are left out where they were refused, or where a request of too many bytes is mostly pictures and documents.
+    Otherwise the context is compacted.
 
     Args:
         pressure: the log.
@@ -139,7 +139,7 @@ async def make_smaller(
 def _plan_without(
     pressure: Pressure, context: RenderedContext, parts: PartsRefused
 ) -> Callable[[Window], HideDecision | None]:
-    """Return what plans the hides of refused parts for a window."""
+    """Return the function that plans the hides of refused parts for a window."""
     policy, counter = pressure.policy, pressure.compactor.counter
     if isinstance(parts, ReasoningRefused):
         return partial(plan_reasoning, policy=policy, counter=counter)
@@ -148,7 +148,7 @@ def _plan_without(
 
 
 def warn_of_limit(context: RenderedContext, refusal: ContextLimit | None) -> None:
-    """Warn where a policy allows more than the model takes: a context that grows past the limit is refused first."""
+    """Warn where a policy allows more than the model takes: each context that grows too large is refused first."""
     limit, allowed = None if refusal is None else refusal.limit, context.policy.max_tokens
     if limit is not None and limit < allowed:
         _LOGGER.warning(
@@ -163,8 +163,9 @@ def warn_of_limit(context: RenderedContext, refusal: ContextLimit | None) -> Non
 async def compact_to(pressure: Pressure, target: int) -> list[str]:
     """Compact until a request counts at most ``target`` tokens, or nothing more is gained; return what was done.
 
-    What is counted and not sent comes on top of the target, as the policy decides by it. Results that leave out what a
-    compaction took out of sight are shown whole again at once: the next render would, and make the request larger.
+    Tokens that are counted and not sent are added to the target, since the policy's decisions count them, too. Results
+    that leave out what a compaction took out of sight are shown whole again at once: otherwise the next render would do
+    that, and make the request larger.
 
     Raises:
         CompactionSuperseded: other writers changed the range each time.
@@ -179,7 +180,7 @@ async def compact_to(pressure: Pressure, target: int) -> list[str]:
             break
         done = await run_steps(replace(pressure, most=target + pressure.fixed.reserved + account.unsent))
         tried += [_described(taken) for taken in done.taken]
-        pressure = done.pressure  # its fixed part is smaller once stages were collapsed
+        pressure = done.pressure  # the fixed part is smaller once stages were collapsed
         if isinstance(done.failure, CompactionRefused):
             tried.append(f"refused ({done.failure.reason})")
             break

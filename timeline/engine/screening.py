@@ -1,4 +1,4 @@
-"""Show an application's hook every text that is stored, before it is stored: a secret must not get in by a side door.
+"""Show an application's hook every text before it is stored, so that no secret gets into the store by another way.
 
 The hook is made for blocks. Every other text is shown to it as a `Note`: titles, errors, labels of stages, entries of
 frameworks, summaries and replacements.
@@ -30,9 +30,9 @@ P = TypeVar("P", bound="Payload")
 _NAMES: Final = frozenset({"type", "path", "paths", "turn_id", "split_turn_id", "call_id", "conversation", "key"})
 _HASHES: Final = frozenset({"policy", "in_force", "system", "tools", "ephemeral", "before", "after", "fingerprint"})
 _KEPT: Final = _NAMES | _HASHES | {"sha256", "checksum", "counter"}
-"""Fields of events that hold no text of a user's, but names and hashes that other events refer to.
+"""Fields of events that hold no user's text, but names and hashes that other events refer to.
 
-Fields alone: below the same key of a JSON value, such as the arguments of a call, there may be anything.
+Only fields are left out: in a JSON value, such as the arguments of a call, the same key may hold anything.
 """
 
 
@@ -50,14 +50,14 @@ def screened_block(hook: Callable[[Block], Block], block: Block) -> Block:
 
 
 def screened_text(hook: Callable[[Block], Block], text: str) -> str:
-    """Return what a hook leaves of a text that is no block's."""
+    """Return what a hook leaves of a text that belongs to no block."""
     return screened_block(hook, Note(text=text)).text if text else text
 
 
 def screened_payload(hook: Callable[[Block], Block], payload: P) -> P:
-    """Return what a hook leaves of an event; an appended block was shown to it before it was counted.
+    """Return what a hook leaves of an event. It saw an appended block already, before the block was counted.
 
-    A call whose request it changes loses the request: the body could not be built again out of what is left.
+    Where it would change the request of a call, the event loses the request: the body could not be built again.
     """
     if isinstance(payload, BlockAppended | UnknownPayload):
         return payload
@@ -71,7 +71,7 @@ def screened_payload(hook: Callable[[Block], Block], payload: P) -> P:
 
 
 def _screened_fields(hook: Callable[[Block], Block], model: BaseModel, data: dict[str, Any]) -> dict[str, Any]:
-    """Return what a hook leaves of the JSON form of a model, whose names and hashes it is not shown."""
+    """Return what a hook leaves of the JSON form of a model. The hook is not shown the names and hashes in it."""
     fields = type(model).model_fields
     return {
         name: item
@@ -82,7 +82,7 @@ def _screened_fields(hook: Callable[[Block], Block], model: BaseModel, data: dic
 
 
 def _screened(hook: Callable[[Block], Block], value: Any, data: Any) -> Any:
-    """Return what a hook leaves of the JSON form of a field's value: of a time, all of it."""
+    """Return what a hook leaves of the JSON form of a field's value; a time is not shown to it."""
     if isinstance(value, BaseModel):
         return _screened_fields(hook, value, data)
     if isinstance(value, tuple):
@@ -91,7 +91,7 @@ def _screened(hook: Callable[[Block], Block], value: Any, data: Any) -> Any:
 
 
 def _is_choice(annotation: Any) -> bool:
-    """Return whether a field holds one of a few words of the library's own, or nothing."""
+    """Return whether a field can hold only a few words of the library, or nothing."""
     if get_origin(annotation) in {Union, UnionType}:
         return all(part is NoneType or _is_choice(part) for part in get_args(annotation))
     return get_origin(annotation) is Literal

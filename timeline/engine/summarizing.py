@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class SummaryRequestLog:
-    """The usage and time of one compaction's requests so far; a compaction that is broken off records the usage, too.
+    """The usage and time of one compaction's requests so far. A compaction that breaks off records the usage, too.
 
     Attributes:
         spent: the usage of all answers that came, used or not; None if none reported any.
@@ -49,7 +49,7 @@ class SummaryRequestLog:
 
     @contextmanager
     def measured(self, clock: Clock) -> Iterator[None]:
-        """Measure the requests that are made in this block, however it ends; requests side by side count once."""
+        """Measure the time of the requests in this block, however it ends. Time of parallel requests counts once."""
         watch = Stopwatch(clock)
         try:
             yield
@@ -101,7 +101,7 @@ async def request_summary(
         if isinstance(failures[0], SummarizerFailed):
             failures[0].usage = asked.spent
         del failures[1:]
-        # By no name: an error that a frame of its own holds keeps the requests until a whole collection.
+        # Raise it without a name: a frame that holds its own error keeps the requests until a full collection.
         raise failures.pop()
     if missing := [request.kind for request in due if request.kind not in answers]:
         raise SummarizerFailed([f"no answer about the {' and the '.join(missing)}"], usage=asked.spent)

@@ -1,9 +1,9 @@
 """Find whether a summary can be asked for in the context that the provider has in its cache, and why not.
 
-The context is the one that was sent last, as it was sent: what was decided since is not in it, and the question comes
-behind it as a tail that no log holds. So reading it costs a cache read, however much the log has changed. What the
-application took out of the context since then must not be sent again: a hide by hand, an omission or a redaction, and
-any compaction, rule it out. An automatic hide does not: the model was shown that block a moment ago.
+The context is the one that was sent last, as it was sent, without the decisions since. The question comes behind it as
+a tail that no log holds. So reading the context costs a cache read, however much the log has changed. What the
+application took out of the context since then must not be sent again. So a hide by hand, an omission, a redaction or
+any compaction rules the context out. An automatic hide does not, since the model was shown that block a moment ago.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ WhyAlone: TypeAlias = Literal[
     "not_ours",  # a framework wrote the body, so that its bytes are unknown
     "parameters",  # the request demands a call, or an answer of a schema
     "uncached",  # the provider reported no cache for the call
-    "cold",  # it keeps it no longer
+    "cold",  # the provider no longer keeps the context
     "model",  # another model was called since
-    "prefix",  # system prompt or tools are others now
-    "changed",  # something that was sent was taken out by hand since, or covered
-    "pending",  # it ends in a call without a result, or in the model's own words
-    "unsent",  # the range ends behind it
-    "hidden",  # the range has blocks that it does not show as they were said
+    "prefix",  # system prompt or tools are different now
+    "changed",  # something that was sent was covered since, or taken out by hand
+    "pending",  # the context ends in a call without a result, or in the model's own words
+    "unsent",  # the range ends behind the context
+    "hidden",  # the range has blocks that the context does not show as they were said
 ]
 LEAST_CACHED: Final = 0.5
-"""The share of a call's input that the cache has to hold: a context that is read in full costs more than its range."""
+"""Least share of a call's input that the cache must hold: a context that is read in full costs more than its range."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class SentContext:
         return self.context.account.sent
 
     def arguments(self, question: str, most_tokens: int) -> dict[str, Any]:
-        """Return the arguments of the SDK's method that ask a question behind it."""
+        """Return the arguments for the SDK's method that ask a question behind this context."""
         return follow_up(self.context.neutral, self.request, question, most_tokens)
 
     def has_prefix(self, system: JsonValue, tools: Sequence[JsonValue]) -> bool:
@@ -93,7 +93,7 @@ def not_sent() -> WhyAlone:
 def with_prefix(
     sent: Callable[[], SentContext | WhyAlone], system: JsonValue, tools: Sequence[JsonValue]
 ) -> SentContext | WhyAlone:
-    """Return a sent context; or why there is none with this system prompt and these tools to ask in."""
+    """Return a sent context; or why none with this system prompt and these tools can be asked in."""
     found = sent()
     return found if isinstance(found, str) or found.has_prefix(system, tools) else "prefix"
 
@@ -145,7 +145,7 @@ def _not_in_it(sent: SentContext, window: Window, covered: Sequence[Item], step:
 
 
 def _is_still_shown(item: Item, current: Mapping[int, Item]) -> bool:
-    """Return whether what was sent of a block may be sent again: nobody took it out since."""
+    """Return whether the form in which a block was sent may be sent again: nobody took it out since."""
     now = current.get(item.version)
     if now is None or now.redacted != item.redacted or now.omitted != item.omitted:
         return False
