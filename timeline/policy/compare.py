@@ -67,7 +67,7 @@ def _flat(value: Any, place: str) -> Iterator[tuple[str, Any]]:
 
 
 def _in_order(before: Sequence[str], after: Sequence[str]) -> list[str]:
-    """Merge two lists of places: each keeps its own order, and the fields of one part stay together."""
+    """Merge two lists of places. Each list keeps its order, and the fields of one part stay together."""
     merged = list(before)
     for number, field in enumerate(after):
         if field in merged:

@@ -68,7 +68,7 @@ def by_name(name: str, /, **changes: Any) -> Policy:
 
 
 def _lean_by_name(name: str, changes: dict[str, Any]) -> Policy:
-    """Build a lean policy: what makes a policy lean is changed in it, all else in the policy that it is made of."""
+    """Build a lean policy. Changes of `lean.FIELDS` apply to it; all others apply to the policy it is made from."""
     own = {field: changes[field] for field in lean.FIELDS if field in changes}
     others = {field: value for field, value in changes.items() if field not in own}
     whole = by_name(name.removeprefix(lean.PREFIX), **others)
@@ -142,7 +142,7 @@ def parse_policy(text: str, *, file: str = "", **changes: Any) -> Policy:
 
 
 def _whole(fields: dict[str, Any]) -> Policy:
-    """Build a policy from its fields; its model, if named, supplies the limits and counter that they leave out."""
+    """Build a policy from its fields; a model, if named, supplies the limits and counter that the fields leave out."""
     model = fields.pop("model", None)
     policy = Policy.model_validate(fields)
     return (
@@ -163,5 +163,5 @@ def _changed(preset: Any, fields: dict[str, Any]) -> Policy:
 
 
 def _with_tables(changed: Policy, made: PolicyOrigin, tables: dict[str, Any]) -> PolicyOrigin:
-    """Return the origin of a file's preset: its tables, which change single fields of a part, are arguments too."""
+    """Return the origin of a file's preset. Tables, which change single fields of a part, are arguments, too."""
     return made.model_copy(update={"name": changed.name, "arguments": {**made.arguments, "tables": tables}})

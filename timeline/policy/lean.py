@@ -13,10 +13,10 @@ from timeline.policy.steps import Summarize
 PREFIX: Final = "lean-"
 """How the name of such a policy begins."""
 RELEASE: Final = 1
-"""Number of what makes a policy lean: raise it whenever the same policy becomes another lean one."""
+"""Number of the rules of `lean`. Raise it whenever the same policy gives another lean policy."""
 
 FIELDS: Final[tuple[str, ...]] = ("name", "repeats", "line_numbers", "abridged_counted_as", "cache_points")
-"""What it sets itself: a change of one of these changes the lean policy, not the one that it is made of."""
+"""The fields that `lean` sets: a change of one of these applies to the lean policy, and not to its original."""
 _ABRIDGING: Final[dict[str, Any]] = {
     "repeats": Repeats(),
     "line_numbers": LineNumbers(),

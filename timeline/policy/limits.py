@@ -1,9 +1,9 @@
 """The limits of models, as dated data: context windows, longest answers, and the tokenizer that counts for them.
 
 The packaged table is `limits.toml`; a file of the same form overrides it, and a single figure overrides both. An entry
-matches a model's name with any provider or variant written around it. A row for a provider has the limit of its models
-that have no entry, and the trigger of all of them. Nothing is looked up while a context is made: a policy holds the
-figures that were found when it was made.
+matches a model's name with any provider or variant written around it. A provider's row has the limit of its models
+without an entry, and the trigger of all its models. Limits are looked up when a policy is made; no render looks them up
+again.
 """
 
 from __future__ import annotations

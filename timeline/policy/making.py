@@ -53,7 +53,7 @@ def preset(release: int) -> Callable[[Callable[P, Policy]], Callable[P, Policy]]
 def made_by(name: str, release: int, policy: Policy, arguments: Mapping[str, Any]) -> Policy:
     """Return a policy that knows the preset that made it, with its arguments as the caller gave them.
 
-    The limits that the user's own file has for a model are arguments too: who changes the file makes another choice.
+    The limits that the user's own file has for a model are arguments, too: a change of the file is another choice.
     """
     given = _AS_GIVEN.dump_python(dict(arguments), mode="json", exclude_unset=True, fallback=str)
     model = arguments.get("model")
@@ -167,9 +167,9 @@ def of_model(
 
 @lru_cache(maxsize=128)
 def _warn_of_unknown(model: str, max_tokens: int, preset: str) -> None:
-    """Log that a model's name is in no table: a misspelt one has a small limit, or one above what its provider takes.
+    """Log that a model's name is in no table: if it is misspelt, its limit may be too small, or too large.
 
-    Once a process for each name: an application may make its policy with every request.
+    Each name is logged once in a process, since an application may make its policy with every request.
     """
     problem = unknown_model(model, preset)
     if problem is not None:
@@ -178,7 +178,7 @@ def _warn_of_unknown(model: str, max_tokens: int, preset: str) -> None:
 
 
 def _at_share(trigger: Trigger, share: float) -> Trigger:
-    """Return a trigger with another share; one that has none becomes a share of the limit, and never stays never."""
+    """Return a trigger with one other share: of the limit, if it had none or two. `Never` stays `Never`."""
     if isinstance(trigger, Never):
         return trigger
     if isinstance(trigger, Overdrawn | OverFallingShare):

@@ -28,7 +28,7 @@ class Piece(NamedTuple):
 
     @property
     def closed(self) -> str:
-        """The text that is sent where the piece is the last: Anthropic refuses white space at the end of an answer."""
+        """The text of the piece where it is the last one: Anthropic refuses white space at the end of an answer."""
         value = json.loads(self.text) if self.text.startswith('["assistant",{') else None
         if value is None or not isinstance(text := value[1].get("text"), str):
             return self.text
@@ -73,22 +73,22 @@ def cause_of(before: RenderedContext, after: RenderedContext, was: Piece, now: P
 
 
 def _compaction(before: Window, after: Window, was: Piece) -> Cause | None:
-    """Return a new compaction whose summary covers the block at the difference, or is in its place."""
+    """Return a new compaction as a cause: its summary covers the block at the difference, or is in its place."""
     old = _item(before, was.path)
     return _into(after, [c for c in _new(before, after) if old is None or old.version in c.covers])
 
 
 def _compaction_in_front(before: Window, after: Window) -> Cause | None:
-    """Return the newest compaction since: what it took from in front of a block changes a message that holds both.
+    """Return the newest compaction since, as the cause of a change in the message at the difference.
 
-    Some wires join neighbouring messages of one role, so this is asked last: a decision about the block itself is more
-    likely.
+    Some wires join neighbouring messages of one role, so a message changes when a compaction takes the part in front of
+    a block. This is asked last, since a decision about the block itself is the more likely cause.
     """
     return _into(after, _new(before, after)[::-1])
 
 
 def _new(before: Window, after: Window) -> list[CompactionCompleted]:
-    """Return the compactions in force afterwards that were not before, oldest first."""
+    """Return the compactions that are in force afterwards and were not before, oldest first."""
     known = {compaction.block.path for compaction in before.summaries}
     return [compaction for compaction in after.summaries if compaction.block.path not in known]
 
@@ -103,7 +103,7 @@ def _into(after: Window, compactions: Sequence[CompactionCompleted]) -> Cause | 
 
 
 def _undo(before: Window, after: Window) -> Cause | None:
-    """Return an undo: a summary is gone that no later summary covers."""
+    """Return an undo as a cause: a summary is gone that no later summary covers."""
     live = {item.version for item in after.items}
     gone = [i for i in before.items if i.is_summary and i.version not in live]
     undone = [i for i in gone if not any(i.version in c.covers for c in after.summaries)]
@@ -113,7 +113,7 @@ def _undo(before: Window, after: Window) -> Cause | None:
 
 
 def _decision(before: RenderedContext, after: RenderedContext, was: Piece, now: Piece) -> Cause | None:
-    """Return the decision between the contexts that changed how the block there, or one before it, is shown."""
+    """Return the decision between the contexts that changed how the block of the piece, or one before it, is shown."""
     places = [i for i, item in enumerate(after.window.items) if item.block.path in {was.path, now.path}]
     reach = places[0] if places else len(after.window.items)
     changed = [
@@ -122,7 +122,7 @@ def _decision(before: RenderedContext, after: RenderedContext, was: Piece, now: 
         if item.changed_at > before.version and not item.is_summary and not _is_new(item, before)
     ]
     if changed:
-        # The last changed item up to the difference; if none, a wire wrote blocks before the first changed one anew.
+        # Take the last changed item up to the difference; without one, a wire rewrote blocks before the first changed.
         return _change(next((item for i, item in reversed(changed) if i <= reach), changed[0][1]))
     shown = _item(after.window, now.path)
     if shown is not None and shown.version > before.version:
@@ -135,7 +135,7 @@ def _decision(before: RenderedContext, after: RenderedContext, was: Piece, now: 
 
 
 def _is_new(item: Item, before: RenderedContext) -> bool:
-    """Return whether a block was abridged before it was first sent, which changes nothing that was."""
+    """Return whether a block was abridged before it was first sent: that changes nothing that was sent."""
     return item.state == "abridged" and item.version > before.version
 
 

@@ -1,8 +1,8 @@
 """Place the cache points: the positions up to which the provider may keep a prefix.
 
 As in the cut-point design [cut_point], the points are the last block before the current turn, the last block of round
-N - offset, and the last block, all of the visible stream after replacement. In order, without repeats, at most three,
-since one of a provider's four markers is for the system prompt.
+N - offset, and the last block of all. They are found among the blocks as shown, after replacement. They are in order
+and without repeats. There are at most three, since one of a provider's four markers is for the system prompt.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MOST_POINTS: Final = 3
 
 
 class ShownEntries:
-    """The shown entries in order; a cache point's index is a position among them. Adding one does not scan the rest.
+    """The shown entries in order; a cache point's index is a position among them. To add one does not scan the rest.
 
     Args:
         items: for each entry, the item that it shows.
@@ -83,7 +83,7 @@ def cache_points(shown: ShownEntries, rule: CachePointRule) -> tuple[CachePoint,
 
 
 def _add_lagging(points: dict[int, CachePoint], lookback: int) -> None:
-    """Add a point before the tail, where the provider would not look back from the tail to the point before it."""
+    """Add a point before the tail, if the provider would not look back from the tail as far as the point before it."""
     places = sorted(points)
     before = places[-2] if len(places) > 1 else -1
     if places[-1] - before > lookback:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from timeline.wire.gemini_cache import CachedPrefix
 
 _AS_IS = GetPydanticSchema(lambda source, _: is_instance_schema(source))
-"""A value of this class, unchanged: before pydantic 2.13 `InstanceOf` asks for a schema of it, and it has none."""
+"""Validates a value of a class without changing it. Before pydantic 2.13 `InstanceOf` needs a schema of the class."""
 
 
 class RenderedContext(Frozen):
@@ -68,7 +68,7 @@ class RenderedContext(Frozen):
     _encoders: BodyEncoders = PrivateAttr(default=ALONE)
 
     def recorded_late(self, late: LateRecord) -> Self:
-        """Return the same context, whose record is written later: its requests find the version there."""
+        """Return the same context with a record that is written later, in which its requests find the version."""
         twin = self.model_copy()
         twin._late = late  # noqa: SLF001 - of its own class
         return twin
@@ -79,7 +79,7 @@ class RenderedContext(Frozen):
         return self.recorded if self._late is None else self._late.version
 
     def encoded_by(self, encoders: BodyEncoders) -> Self:
-        """Return the same context, which is encoded by what encoded the contexts before it."""
+        """Return the same context with the encoders that encoded the contexts before it."""
         twin = self.model_copy()
         twin._encoders = encoders  # noqa: SLF001 - of its own class
         return twin

@@ -1,14 +1,14 @@
 """Compare two contexts: the blocks that entered, left and changed, and the cause of a cache break.
 
-They are of one conversation, or of two that one was forked from the other, or both from a third.
+The contexts are of one conversation, or of two: one was forked from the other, or both from a third.
 
 The prefix is compared in the order of a provider's cache: tools, system prompt, then messages. The ephemeral tail and
 the cache markers are left out: neither is part of the cached prefix.
 
-The cache of one request answers a part of the next one, as in the cache savings of [prune_then_summarize]. A provider
-keeps the prefix before each marker: tools and system prompt, and all entries up to each cache point. It reads the
-longest of these prefixes that the next request begins with, and processes the rest. Providers that match prefixes
-without markers read at least as much; where the beginning changed, they read as little.
+A part of the next request is read from the cache of the one before, as in the cache savings of [prune_then_summarize].
+A provider keeps the prefix before each marker: tools and system prompt, and all entries up to each cache point. It
+reads the longest of these prefixes with which the next request begins, and processes the rest. Providers that match
+prefixes without markers read at least as much; where the beginning changed, they read as little as the others.
 """
 
 from __future__ import annotations
@@ -76,11 +76,11 @@ _EXCERPT: Final = 48
 """Characters of an excerpt on either side of the first differing byte."""
 _SYSTEM_KEYS: Final = ("system", "instructions", "system_instruction")
 _MESSAGE_KEYS: Final = ("messages", "input", "contents")
-"""The keys of the wires' requests for the system prompt, and for the messages."""
+"""The keys of the system prompt, and of the messages, in the wires' requests."""
 _OF_BOTH: Final = frozenset({"appended", "tools", "system", "last_word"})
-"""Causes that the requests show by themselves."""
+"""Causes that the requests show by themselves, even of two conversations."""
 _LEAD: Final = 16
-"""Characters of an excerpt in front of that byte."""
+"""Characters of an excerpt in front of the first differing byte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class Prefix:
         wire: the name of a wire format, or ``neutral`` for the context itself.
         before_bytes, after_bytes: of the whole: tools, system prompt and messages written piece by piece, a line each.
         common_bytes: bytes that are the same from the start.
-        common_tokens: tokens of the blocks that are complete before the first difference, tools and system prompt too.
+        common_tokens: tokens of what is complete before the first difference: blocks, tools and system prompt.
         intact: whether the context before is a prefix of the one after, so that a provider's cache loses nothing.
         first_difference: None where the two are the same.
         cause: the probable cause of the difference.
@@ -247,15 +247,16 @@ def _number(window: Window, summary: Item) -> int:
 
 
 class PrefixBreaks:
-    """Finds why contexts are no prefixes of those right behind them, and writes each of a run of contexts only once."""
+    """Finds why a context is no prefix of the next one. In a run of contexts, each is written only once."""
 
     def __init__(self) -> None:
         self._written: tuple[str, RenderedContext, list[Piece]] | None = None
 
     def between(self, before: RenderedContext, after: RenderedContext, wire: str) -> Cause | None:
-        """Return why a context is no prefix of a later one on a wire, in neutral form where no provider gets its bytes.
+        """Return why a context is no prefix of a later one on a wire; None where it is one.
 
-        None where it is one, which is looked at first: the cause of a difference takes several times as long to find.
+        Where no provider gets the wire's bytes, the neutral forms are compared. Whether it is a prefix is tested first,
+        since the cause of a difference takes several times as long to find.
 
         Raises:
             InvalidArgument: there is no such wire format.
@@ -377,7 +378,7 @@ def _prefix(
         return Prefix(wire, _size(old), _size(new), _size(old), before.account.sent, True, None, SAME)
     was, now = (_at(pieces, same, c, pieces_of) for pieces, c in ((old, before), (new, after)))
     byte = common_length(was.text.encode(), now.text.encode())
-    ended = same in {len(old), len(new)}  # then the last common piece has no newline behind it on one side
+    ended = same in {len(old), len(new)}  # one side has no newline behind the last common piece
     return Prefix(
         wire=wire,
         before_bytes=_size(old),
@@ -399,7 +400,7 @@ def _prefix(
 
 
 def _cause(before: RenderedContext, after: RenderedContext, pieces: tuple[Piece, Piece], parted: Cause | None) -> Cause:
-    """Return why the pieces differ: behind a fork, no decision of one log explains the messages of the other."""
+    """Return why the pieces differ. Behind a fork, no decision of one log explains the messages of the other."""
     found = cause_of(before, after, *pieces)
     return found if parted is None or found.kind in _OF_BOTH else parted
 

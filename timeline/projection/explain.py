@@ -72,7 +72,7 @@ class Rulings:
     Args:
         window: the projected window.
         entries: the projected entries, by path.
-        projection: the number of the rules by which they were.
+        projection: the number of the rules by which they were projected.
     """
 
     def __init__(self, window: Window, entries: Mapping[str, Entry], projection: int = PROJECTION) -> None:
@@ -186,7 +186,7 @@ def in_words(rule: str, facts: Facts, *, shown: int, whole: int) -> str:
 
 
 def figures(facts: Facts) -> list[str]:
-    """Return the figures of a decision in words; figures that are compared with each other are one phrase."""
+    """Return the figures of a decision in words. Figures that were compared with each other share a phrase."""
     rest = dict(facts)
     phrases: list[str] = []
     if {"before_tokens", "after_tokens"} <= rest.keys():

@@ -1,6 +1,6 @@
 """A window in a notebook: the inspector's page in a frame, and without the inspector a small table.
 
-The inspector rests on all of the core, so that its module is named here, and imported when a notebook first asks.
+The inspector imports all of the core. So this module only names the inspector's, and imports it when a notebook asks.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Project a window into the neutral context. Pure: no clock, no randomness, no I/O.
 
-The covered range is no longer in the window, so nothing is sliced here. Hidden blocks are shown as their recorded
-replacements, then the cache points are placed: the order of the cut-point design [cut_point].
+Covered blocks are not in the window, so nothing is cut here. Hidden blocks are shown as their recorded replacements,
+then the cache points are placed: the order of the cut-point design [cut_point].
 
 A shown item is one neutral entry; only a summary may be several. Replacements and summary texts come from the log, so
-that a later version of this library projects the same bytes; a change of the format gets a new projection number.
+that a later version of this library projects the same bytes. A change of the format gets a new projection number.
 
-Signed reasoning may follow a prefix that was rewritten since it was signed: `timeline.projection.signatures`.
+Signed reasoning may follow a prefix that was rewritten since: `timeline.projection.signatures` finds it.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 
 
 def sent_order(items: Sequence[Item]) -> Sequence[Item]:
-    """Return items in the order in which they are sent: timeline order, but for a summary that recorded another one.
+    """Return items in the order in which they are sent: timeline order, unless a summary recorded another order.
 
-    A summary is where its range begins. One that names carried blocks in its ``meta`` is sent behind them.
+    A summary is sent where its range begins, or behind the carried blocks that its ``meta`` names.
     """
     if not any(item.is_summary and BEHIND_KEY in item.block.meta for item in items):
         return items
@@ -73,7 +73,7 @@ _BY_TYPE: dict[str, Role] = {
 
 
 def said_as(block: Block) -> Role:
-    """Return the role that a block is sent with. Other agents and tools have the role of the user."""
+    """Return the role with which a block is sent. Other agents and tools have the role of the user."""
     return _BY_TYPE.get(block.type) or _BY_AUTHOR.get(block.author, "user")
 
 
@@ -92,7 +92,7 @@ def entries_of(
         item: a live item.
         loose: for a result: its call is not shown.
         rewritten: for reasoning: its prefix was rewritten since it was signed.
-        in_loop: for such reasoning: it was part of the assistant's newest turn when its prefix was rewritten.
+        in_loop: for rewritten reasoning: it was in the assistant's newest turn when its prefix was rewritten.
         joined: it is a further part of the user's message before it.
         sent: returns what is sent of a block's data.
     """
@@ -141,7 +141,7 @@ def _entry(item: Item, data: JsonValue, *, loose: bool, rewritten: bool, in_loop
         fields |= {"name": block.name, "call_id": block.call_id, "is_error": block.is_error, "loose": loose}
     made = blank(Entry).copy()
     made.update(fields)
-    return unchecked(Entry, made, same_names(fields))  # of a block's own fields, which were checked when it was made
+    return unchecked(Entry, made, same_names(fields))  # the fields are a block's, and were checked with the block
 
 
 PROJECTION: Final = 7
@@ -153,15 +153,15 @@ _SENT: Final = {
     6: sent_data,
     PROJECTION: sent_data,
 }
-"""What each number sends of a block's data: from 6 on all native content, 5 of it what tools of Anthropic's server did,
-3 and 4 none."""
+"""What each number sends of the native content in a block's data: from 6 on all of it, with 5 only what tools of
+Anthropic's server did, with 3 and 4 nothing."""
 PROJECTIONS: Final = frozenset(_SENT)
-"""Numbers whose contexts can be built again. 3 has the same entries as 4, and its fingerprint is of the whole text."""
+"""Numbers whose contexts can be built again. 3 has the same entries as 4, but a fingerprint of the whole text."""
 _OF_WHOLE_TEXT: Final = 3
 
 
 class Form(NamedTuple):
-    """How an item is sent, by what is around it: see `entries_of`."""
+    """How the items around an item change the way it is sent, see `entries_of`."""
 
     loose: bool
     rewritten: bool
@@ -170,7 +170,7 @@ class Form(NamedTuple):
 
 
 class _Made(NamedTuple):
-    """Entries with their inputs."""
+    """Entries with the inputs from which they were made."""
 
     item: Item
     form: Form
@@ -178,7 +178,7 @@ class _Made(NamedTuple):
 
 
 def _shows_alike(one: Item, other: Item) -> bool:
-    """Return whether two states of a block are the same entries: `entries_of` looks at nothing else."""
+    """Return whether two items give the same entries; it compares all that `entries_of` looks at."""
     return one is other or (
         one.block is other.block
         and one.replacement is other.replacement
@@ -187,10 +187,10 @@ def _shows_alike(one: Item, other: Item) -> bool:
 
 
 class _Whole:
-    """The last projection. A window that only has more items behind those of the last one is projected from there.
+    """The last projection, and how to continue it for a window that only has more items behind the same ones.
 
     An append changes no entry before it, so only the new items of such a window are projected. The exception is a new
-    item that is omitted already: it removes the call that it answers.
+    item that is omitted already, since that removes the call which it answers.
     """
 
     def __init__(self, signatures: Signatures) -> None:
@@ -237,7 +237,7 @@ def neutral_context(
         model=window.model,
         kept_long=rule.kept_long,
     )
-    return beside.model_copy(update={"entries": projected.entries})  # checked when they were made, once each
+    return beside.model_copy(update={"entries": projected.entries})  # each entry was checked when it was made
 
 
 class Projector:
@@ -247,7 +247,7 @@ class Projector:
     result is still a pure function of the arguments.
 
     Args:
-        projection: one of `PROJECTIONS`, whose rules it has.
+        projection: one of `PROJECTIONS`, whose rules it follows.
     """
 
     def __init__(self, projection: int = PROJECTION) -> None:
@@ -262,7 +262,7 @@ class Projector:
         return _Whole(signatures_of(self._projection))
 
     def of(self, projection: int) -> Projector:
-        """Return a projector for the same conversation with the rules of a number, which remembers as this one does."""
+        """Return a projector for the same conversation with the rules of another number."""
         if projection == self._projection:
             return self
         if projection not in self._earlier:
@@ -270,7 +270,7 @@ class Projector:
         return self._earlier[projection]
 
     def apart(self) -> Projector:
-        """Return a projector that knows what this one does, and leaves this one as it is: to project in a thread."""
+        """Return a projector that remembers what this one does, to project in a thread; this one does not change."""
         twin = copy(self)
         twin._made, twin._whole = {**self._made}, self._nothing()  # noqa: SLF001 - of its own class
         twin._chain = self._chain.apart()  # noqa: SLF001 - the same
@@ -285,7 +285,7 @@ class Projector:
         """Return the fingerprint of a context that was projected here.
 
         Args:
-            neutral: the context. Entries that an earlier one had as well are not hashed again.
+            neutral: the context. Entries that an earlier context had, too, are not hashed again.
         """
         if self._projection == _OF_WHOLE_TEXT:
             return sha256_hex(neutral.canonical())
@@ -335,7 +335,7 @@ class Projector:
         if not whole.is_continued_by(window.items):
             whole = self._nothing()
         new = window.items[len(whole.items) :]
-        # Before the loop: a call whose result is omitted is left out too, else it would be sent as interrupted.
+        # Collect these before the loop: a call whose omitted result is further on must not be sent as interrupted.
         whole.gone |= unsent_calls(new)
         whole.calls.update(i.version for i in new if isinstance(i.block, ToolCall) and not i.omitted)
         signatures = whole.signatures = whole.signatures.over(window.items)

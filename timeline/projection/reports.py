@@ -36,9 +36,9 @@ class Counts(Frozen):
     Attributes:
         counter: the counter.
         ratio: what its tokens are multiplied by.
-        source: why: the counter's own tokens, the policy's ``margin``, the ``start`` of calibrated counts, or usage
-            that calls ``reported``.
-        calls: how many calls of the model reported it.
+        source: where the ratio is from: the counter's own tokens, the policy's ``margin``, the ``start`` of calibrated
+            counts, or usage that calls ``reported``.
+        calls: how many calls of the model reported usage.
         model: the model that was called last.
     """
 
@@ -97,7 +97,7 @@ class OverflowCheck(Frozen):
 
 
 class PruneResult(Frozen):
-    """The cleared tool outputs, and the tokens that this saved."""
+    """The cleared tool outputs, and the tokens that clearing them saved."""
 
     outputs_pruned: int = 0
     tokens_saved: int = 0

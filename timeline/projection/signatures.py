@@ -1,8 +1,8 @@
-"""Which signed reasoning of a window follows another prefix than the one that it was signed for.
+"""Find the signed reasoning of a window that follows another prefix than the one for which it was signed.
 
-The window alone decides that, and no append changes it; `timeline.wire.providers` decides what each provider is sent of
-such reasoning. What was hidden or left out and is shown again is the prefix that it was: of a branch that is taken up
-again, what was thought there is as good as on the day it was signed.
+The window alone decides that, and no append changes it. `timeline.wire.providers` decides what each provider is sent of
+such reasoning. Blocks that were hidden or omitted, and are shown again, make the prefix what it was. So the reasoning
+of a branch that is taken up again is as good as on the day it was signed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from timeline.fold.window import Item
 
 _KNOWS_WHAT_CAME_BACK: Final = 7
-"""The first number of a projection for which a block that is shown again is what it was."""
+"""The first projection number for which a block that is shown again counts as unchanged."""
 
 
 class Signatures:
@@ -36,10 +36,10 @@ class Signatures:
         self._items = items
         self._changed_at = 0
         self._spans: dict[tuple[int, int], int] = {}
-        """Between which versions a prefix was another one than now, and the decision that last changed it."""
+        """The spans of versions in which the prefix differed from now, each with the last decision that changed it."""
 
     def over(self, items: Sequence[Item]) -> Signatures:
-        """Return a follower for a window that begins with these items; it continues behind the last one asked for."""
+        """Return a follower for a window that begins with these items, to go on behind the last item asked about."""
         further = type(self)(items)
         further._changed_at, further._spans = self._changed_at, self._spans.copy()  # noqa: SLF001 - of its own class
         return further
@@ -61,10 +61,10 @@ class Signatures:
         return max(at if item.version < at else 0, max(spans, default=0))
 
     def _take(self, item: Item) -> None:
-        """Add a block to the prefix of those behind it.
+        """Add a block to the prefix of the blocks behind it.
 
-        One number stands for nearly all blocks: what was in their places up to the decision was always something else.
-        Whether two replacements are the same bytes is not kept, so that they count as different.
+        For nearly all changed blocks one number is enough: up to its last decision, something else was always shown in
+        its place. Whether two replacements have the same bytes is not kept, so they count as different.
         """
         if item.form == "replaced":
             self._changed_at = max(self._changed_at, item.changed_at)
@@ -78,8 +78,8 @@ class Signatures:
     def in_loop(self, item: Item, at: int) -> bool:
         """Return whether an item was part of the assistant's newest turn at the decision of version ``at``.
 
-        That turn goes from the newest response back to the prompt before it. Later appends do not change the answer, so
-        that reasoning which was sent once is sent in each context until the next decision.
+        That turn goes from the newest response back to the prompt before it. Later appends do not change the answer. So
+        reasoning that was sent once is sent in each context until the next decision.
         """
         responses, asked = self._versions
         newest = responses[bisect_left(responses, at) - 1]
@@ -95,22 +95,22 @@ class Signatures:
 
 
 class SignaturesBefore7(Signatures):
-    """The same by the rule of the projections up to 6: each decision about a block rewrites what is behind it."""
+    """Follows the rule of the projections up to 6: each decision about a block rewrites the prefix of what follows."""
 
     def _take(self, item: Item) -> None:
         self._changed_at = max(self._changed_at, item.changed_at)
 
 
 def signatures_of(projection: int, items: Sequence[Item] = ()) -> Signatures:
-    """Return a follower with the rule of a projection's number."""
+    """Return a follower with the rule of a projection number."""
     return (Signatures if projection >= _KNOWS_WHAT_CAME_BACK else SignaturesBefore7)(items)
 
 
 def _shown_otherwise(item: Item) -> Iterator[tuple[int, int]]:
-    """Return the spans of versions in which something else was sent in the place of an item than now, oldest first.
+    """Return the spans of versions in which the place of an item was sent otherwise than now, oldest first.
 
-    Each is from a version to the one before its end. Before a summary there were the blocks that it covers; what is
-    signed before any other block does not stand behind it.
+    Each span includes its first version, and not its end. Before a summary existed, its place had the blocks that it
+    covers. For any other item, reasoning that was signed before it was appended is not behind it.
     """
     if item.is_summary:
         yield 0, item.version

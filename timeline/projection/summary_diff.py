@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 _WORD: Final = re.compile(r"\s+|\S+")
 _LONGEST: Final = 600
-"""Characters of a line that is compared word by word; what changed in a longer one is easier to read beside it."""
+"""Most characters of a line that is compared word by word; a longer one is easier to read as two lines."""
 _ALIKE: Final = 0.6
-"""Two lines are one that changed where more than this share of their words is the same; in lists, lines with the same
-few words in front are entries of their own."""
+"""Two lines count as one changed line if more than this share of their words is the same. A list has different entries
+that begin with the same few words."""
 _AROUND: Final = 1
 """Equal lines that are shown on either side of a change."""
 
@@ -74,7 +74,7 @@ def changed_lines(before: str, after: str) -> tuple[DiffLine, ...]:
 
 
 def _replaced(old: Sequence[str], new: Sequence[str]) -> Iterator[DiffLine]:
-    """Yield lines that took the place of others; lines that changed in part are one line."""
+    """Yield the lines that replaced others, and the replaced ones; a line that changed in part is yielded as one."""
     pairs = [_words(a, b) for a, b in zip(old, new, strict=False)] if len(old) == len(new) else []
     if pairs and all(pair is not None for pair in pairs):
         yield from (DiffLine("changed", pair) for pair in pairs if pair is not None)
@@ -84,7 +84,7 @@ def _replaced(old: Sequence[str], new: Sequence[str]) -> Iterator[DiffLine]:
 
 
 def _words(old: str, new: str) -> str | None:
-    """Return both sides of a line in one; None where they are too long, or have little in common."""
+    """Return both sides of a line as one line; None where they are too long, or have little in common."""
     if max(len(old), len(new)) > _LONGEST:
         return None
     if SequenceMatcher(None, _content(old), _content(new), autojunk=False).ratio() <= _ALIKE:
@@ -107,7 +107,7 @@ def _content(line: str) -> list[str]:
 
 
 def _without_equal(lines: Sequence[DiffLine]) -> Iterator[DiffLine]:
-    """Leave out equal lines that no change is near, and say how many."""
+    """Leave out the equal lines that are not near a change, and say how many they are."""
     changed = [number for number, line in enumerate(lines) if line.kind != "same"]
     shown = {near for number in changed for near in range(number - _AROUND, number + _AROUND + 1)}
     skipped = 0
