@@ -1,7 +1,7 @@
-"""Find what a user says in the result of a call: answers to its questions, why it was refused, what came beside it.
+"""Find what a user says in the result of a call: answers to its questions, why they refused it, what they said to it.
 
 Agents ask their users by a tool, and clients hand a user's words to the model in the result of the call that was
-waiting. Which tools ask is a list of names; which words are a user's, the client's own words around them say. Any
+waiting. A list of names says which tools ask. The client's own words around them show which words are a user's. Any
 other output is a tool's, whatever it looks like.
 """
 
@@ -21,36 +21,36 @@ if TYPE_CHECKING:
     from timeline.facts.tool_use import CallFields
 
 ANSWERED: Final = ('"="', '"=(')
-"""What is between a question of a call and its user's answer; the second one before an answer that is no option."""
+"""The text between a question of a call and the user's answer; the second form precedes an answer that is no option."""
 _ASKING: Final = (
     "askuser askuserquestion askuserquestions askfollowupquestion askquestions vscodeaskquestions requestuserinput"
     " question questionnaire planmoderespond planmoderesponse askhuman human userinput"
 )
-"""Tools whose result is what their user answers: of Claude Code, Codex, Gemini CLI, Qwen Code, opencode, Cline, Roo
-Code, VS Code, pi, OpenManus, LangChain and smolagents."""
+"""Tools whose result is the user's answer: of Claude Code, Codex, Gemini CLI, Qwen Code, opencode, Cline, Roo Code,
+VS Code, pi, OpenManus, LangChain and smolagents."""
 _TOOLS: Final = frozenset(_ASKING.split())
 _SERVER: Final = re.compile(r"^.*(?:__|\.|/|:)(?=.)", re.DOTALL)
 _LONGEST_NAME: Final = 200
 
 _MAY_SAY: Final = re.compile(r"\s{0,9}(?:\[?The user |User has |Your questions |\{\"status\":)")
-"""Begins each text below that is not a refusal's: most results are looked at once."""
+"""How each text below begins, refusals apart: for most results this one look is enough."""
 _REFUSING: Final = "the user said:\n"
-"""Ends what Claude Code answers a call with that its user refused, before the user's own words."""
+"""The end of Claude Code's answer to a call that its user refused; the user's own words follow."""
 _LONGEST_REFUSAL: Final = 600
 _REFUSED: Final = "The user rejected permission to use this specific tool call with the following feedback: "
-"""Begins what opencode answers such a call with."""
+"""The beginning of opencode's answer to such a call."""
 _CORRECTION: Final = re.compile(r"\s{1,9}Note: The user's next message may contain a correction[^\n]{0,300}\s*\Z")
-"""What Claude Code says behind a refusal."""
+"""What Claude Code adds behind a refusal."""
 _ANSWERING: Final = re.compile(
     r"\s{0,9}(?:User has answered your questions|Your questions have been answered|The user answered):\s{0,9}(?=\")"
 )
-"""Begins what a client answers a call with that put questions to its user; each question and its answer follow."""
+"""The beginning of a client's answer to a call that asked the user questions; each question and its answer follow."""
 _BEHIND_ANSWERS: Final = re.compile(
     r"\.?\s{0,9}(?:You can now continue with|Read the answers carefully)[^\n]{1,200}\s*\Z"
 )
 _NEXT_ANSWER: Final = re.compile(r"(?<=\"), (?=\")|, (?=\"[^\"\n]{1,1000}\"=[\"(])")
 _BESIDE: Final = re.compile(r"\s{0,9}\[?The user [^<]{1,400}<(feedback|user_message)>\n(.*?)\n</\1>", re.DOTALL)
-"""What a user of Cline or Roo Code says to a call, for the most part instead of allowing it."""
+"""What a user of Cline or Roo Code says to a call, mostly instead of allowing it."""
 _BEHIND: Final = "The user provided the following feedback:\n<feedback>\n"
 _CLOSED: Final = "\n</feedback>"
 _STATUS: Final = '{"status":'
@@ -79,7 +79,7 @@ def words_in_result(result: ToolResult, call: CallFields | None = None) -> str:
 
     Args:
         result: the result.
-        call: the call that it answers. None where it is not known: then only the client's words show whose they are.
+        call: the call that it answers; None where it is unknown. Then only the client's words show what is a user's.
     """
     worded = _refusal(result) if result.is_error else ""
     if not worded and _MAY_SAY.match(result.text) is not None:
@@ -88,10 +88,10 @@ def words_in_result(result: ToolResult, call: CallFields | None = None) -> str:
 
 
 def holds_rules(result: ToolResult) -> bool:
-    """Return whether a result binds though nothing of it is a user's own words for certain.
+    """Return whether a result may hold rules of the user, although none of its words is certainly the user's own.
 
-    It has a plan that the user changed before approving it, and nothing says where; or what a hook of theirs said when
-    it refused a call.
+    Such a result has a plan that the user changed before they approved it, and does not say where; or the words of a
+    user's hook that refused a call.
     """
     said = _HOOK_SAID if result.is_error else _EDITED
     return said.match(result.text) is not None
@@ -99,7 +99,7 @@ def holds_rules(result: ToolResult) -> bool:
 
 @lru_cache(maxsize=1_024)
 def asks_user(tool: str) -> bool:
-    """Return whether a tool puts questions to the user, by its own name, without case and separators."""
+    """Return whether a tool asks the user questions, by its own name, without case and separators."""
     return re.sub(r"[^a-z]", "", _SERVER.sub("", tool[:_LONGEST_NAME]).lower()) in _TOOLS
 
 
@@ -134,7 +134,7 @@ def _answers(text: str) -> str:
 
 
 def _given(result: ToolResult, call: CallFields | None) -> str:
-    """Return what the result of a tool that asks says: all of it is the user's."""
+    """Return what the result of a tool that asks the user says: all of it is the user's."""
     if call is None or result.is_error or not asks_user(call.name):
         return ""
     if result.text.lstrip()[:1] in {"{", "["} and (decoded := _decoded(result.text)) is not None:
@@ -145,7 +145,7 @@ def _given(result: ToolResult, call: CallFields | None) -> str:
 
 
 def _parted(decoded: Any, questions: dict[str, str]) -> Iterator[str]:
-    """Yield the answers of a JSON value, each behind its question; without ``answers``, all that it says."""
+    """Yield the answers of a JSON value, each behind its question; all its texts, if it has no ``answers``."""
     answers = decoded.get("answers") if isinstance(decoded, dict) else None
     if isinstance(answers, dict):
         for key, answer in answers.items():
@@ -156,7 +156,7 @@ def _parted(decoded: Any, questions: dict[str, str]) -> Iterator[str]:
 
 
 def _questions(arguments: Any) -> dict[str, str]:
-    """Return the questions of a call by all that an answer may name them with: place, id, heading."""
+    """Return the questions of a call by each name that an answer may give them: place, id, heading."""
     asked = arguments.get("questions") if isinstance(arguments, dict) else None
     named: dict[str, str] = {}
     for place, each in enumerate(asked if isinstance(asked, list) else ()):

@@ -1,7 +1,6 @@
 """Find the call that a result answers where the fold does not say it: `CallVersions`.
 
-An id alone does not name a call. Models without ids of their own get them from what serves them, which may count anew
-in every response.
+An id alone does not name a call. Where a model makes no ids, its server does, and may count anew in every response.
 """
 
 from __future__ import annotations
@@ -24,6 +23,6 @@ class CallVersions:
         self._by_path[call.path] = self._by_id[call.call_id] = version
 
     def answered(self, block: Block) -> int | None:
-        """Return the version of the call of a result: by its path, or the newest earlier one with its id."""
+        """Return the version of the call that a result answers: by its path, or the newest earlier one with its id."""
         beside = self._by_path.get(f"{block.path.removesuffix('.result')}.call")
         return self._by_id.get(block.call_id or "") if beside is None else beside

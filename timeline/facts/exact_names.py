@@ -1,7 +1,7 @@
 """Find the exact names in any text: URLs, paths, files, ids, and names with humps or underscores.
 
-By their shape alone, in one pass over the words of a text. Block paths are found, too, so that no part of one counts as
-a name of its own.
+Names are recognised by their shape alone, in one pass over the words of a text. Block paths are found, too, so that no
+part of one counts as a name of its own.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _LEAST: Final = 3
-"""Characters of a name."""
+"""Fewest characters of a name."""
 _END: Final = ".,:;!?*-/"
 """Marks that belong to a sentence, not to the path before them."""
 _UUID: Final = r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
 _WORD: Final = re.compile(r"\\?[\w./~@+:%#?=&$-]{3,}+")
-"""Whatever may be a name, or several: a name never reaches over the end of one. Most words of a text come often.
-Behind a backslash none begins: the ``n`` of ``\\nThen`` is no part of a name."""
+"""A word, which may be one name or several; no name goes beyond the end of its word. Most words of a text come often.
+No name begins right behind a backslash: the ``n`` of ``\\nThen`` is no part of a name."""
 _IS_COMPOUND: Final = re.compile(r"[a-z0-9][A-Z]|[/._]|[0-9][a-f]|[a-f][0-9]")
-"""Without any of these there is no name in a word."""
+"""A word without any of these holds no name."""
 _NAMED: Final = re.compile(
     r"(?P<block>(?<![\w.:/-])(?:ar|bl|fi|su|tc):[\w%-]+(?:\.[\w%~-]+)+)"
     r"|(?P<url>https?://[\w./~@+:%#?=&$-]{1,300}+)"
@@ -33,11 +33,11 @@ _NAMED: Final = re.compile(
     r"|(?P<name>(?<![\w$])(?=\w*(?:[a-z0-9][A-Z]|[A-Za-z0-9]_+[A-Za-z0-9]))[A-Za-z_$][\w$]{3,79}(?![\w$]))"
 )
 _FOLDERS: Final = 2
-"""Slashes of a path that neither begins like one nor ends like a file: ``and/or`` is none."""
+"""Fewest slashes of a path that neither begins like a path nor ends like a file: ``and/or`` is no path."""
 
 
 class ExactName(NamedTuple):
-    """A name, where its first word begins it, and what it is: ``url``, ``path``, ``file``, ``id`` or ``name``."""
+    """A name, its place in the text, and its kind: ``url``, ``path``, ``file``, ``id`` or ``name``."""
 
     text: str
     begin: int
@@ -45,7 +45,7 @@ class ExactName(NamedTuple):
 
 
 def exact_names(text: str) -> Iterator[ExactName]:
-    """Yield the names of a text, each word looked at where it comes first. The time is linear in the text."""
+    """Yield the names of a text. Each word is looked at only where it comes first. The time is linear in the text."""
     first: dict[str, int] = {}
     for found in _WORD.finditer(text):
         first.setdefault(found[0], found.start())

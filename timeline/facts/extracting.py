@@ -1,7 +1,7 @@
 """Make facts of a log's blocks by fixed rules: what a call did by its result, and what a text names.
 
-The rules have one number, `FORM`. Facts are stored with it, so a change of any rule raises it, and an index of another
-form is made again.
+The rules have one number, `FORM`. Facts are stored with it. A change of any rule raises it, and an index with another
+number is made again.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ FORM: Final = 10
 MOST_NAMED: Final = 100
 """The most URLs, and the most identifiers, that are taken from one block: the first ones of its text."""
 _REMEMBERED: Final = 4_096
-"""Texts whose names are remembered: a compaction looks at the same ones three times, a comparison of policies at all
-of them once a policy."""
+"""Most texts whose names are remembered: a compaction looks at the same texts three times, and a comparison of policies
+looks at all of them once for each policy."""
 _BLOCKS_REMEMBERED: Final = 2_048
-"""Blocks whose facts are remembered: the ones that a compaction asks about, three times each."""
+"""Most blocks whose facts are remembered: a compaction asks about each block three times."""
 _SHORT: Final = 8_000
-"""Characters of a text that is one of so many."""
+"""Most characters of a text that counts among the `_REMEMBERED` ones."""
 _LONG_REMEMBERED: Final = 128
-"""Longer texts whose names are remembered: few, so that what is remembered stays small."""
+"""Most longer texts whose names are remembered: few, so that what is remembered stays small."""
 _LONGEST_REMEMBERED: Final = 64_000
-"""Characters; longer texts are read again."""
+"""Most characters of a remembered text; a longer one is read again."""
 BY_USER: Final = "prompt"
 """The ``detail`` of a URL or an identifier that a user's prompt names."""
 
@@ -61,14 +61,14 @@ _FIRST_WORDS: Final = 200
 _HEAD: Final = 2_000
 _TAIL: Final = 200
 _STATUSES: Final = range(-(2**63) + 1, 2**63)
-"""What a column of a database holds; no process ends with another number."""
+"""The numbers that a database column can hold; no process ends with another one."""
 _WORDED: Final = r"(?:(?:Process |Command )?exited with (?:exit )?code|Exit code):? (-?\d{1,10})[ \t\r.]*(?:\n|\Z)"
-"""How clients word it. ``exit status 1`` is what programs print about others: a test runner behind a pipe, say."""
+"""How clients word an exit status. ``exit status 1`` is not theirs: programs print it about other programs."""
 _FIRST_STATUS: Final = re.compile(rf"\s*(?:(?:Chunk ID|Wall time): [^\n]*\n)*{_WORDED}", re.IGNORECASE)
 _LAST_STATUS: Final = re.compile(
     rf"^{_WORDED}(?:(?:Signal|Background PIDs|Process Group PGID): [^\n]*\n?)*\s*\Z", re.MULTILINE | re.IGNORECASE
 )
-"""A client's own lines are the only ones beside it; between the lines of an output, the status is another program's."""
+"""Only a client's own lines may be beside its status; a status among the lines of an output is another program's."""
 _HITS_BEGIN: Final = "Ff0123456789"
 _HITS: Final = re.compile(
     r"(?:Found )?(\d{1,12}) (?:total )?(?:files?|matches|match|results?|hits?|occurrences?)\b", re.IGNORECASE
@@ -80,16 +80,16 @@ def facts_of_result(
 ) -> tuple[Fact, ...]:
     """Return what a call did, by its result: files, commands, searches, and the error of a call that failed.
 
-    A call that failed did not do what it was asked to: its facts are marked so, and a failed write is no file written.
-    A failed command says so itself; any other failed call gives an error beside its own facts. What a user answers to
-    a tool that asks is a request, which the result alone does not show.
+    A failed call did not do what it was asked to. Its facts are marked as failed, so a failed write does not count as a
+    written file. The fact of a failed command shows the failure by itself; any other failed call also gives an error.
+    The user's answer to a tool that asks is a request, which the result alone does not show.
 
     Args:
         call: the call.
         call_version: version of the event that appended it.
         result: its result.
-        result_version: version of the event that appended that.
-        at: time of the work, which is that of the result.
+        result_version: version of the event that appended the result.
+        at: time of the work, which is the time of the result.
     """
     status, failed, detail = result.exit_status, result.is_error, ""
     if status is not None and status not in _STATUSES:
@@ -122,7 +122,7 @@ def _requests(asked: Iterable[Asked], path: str, version: int, at: datetime) -> 
 def status_in(text: str) -> int | None:
     """Return the exit status that a client states in the first or the last line of an output; None if neither does."""
     if len(text) <= _HEAD and "xit" not in text and "XIT" not in text:
-        return None  # both parts of most outputs at once
+        return None  # one test for both lines, which is enough for most outputs
     tail = max(len(text) - _TAIL, 0)
     for states, start, end in ((_FIRST_STATUS.match, 0, _HEAD), (_LAST_STATUS.search, tail, len(text))):
         if (text.find("xit", start, end) >= 0 or text.find("EXIT", start, end) >= 0) and (
@@ -151,7 +151,7 @@ def first_words_of_failure(text: str) -> str:
 _URL: Final = re.compile(r"https?://[^\s<>\"'`\\|{}^\[\]\x00-\x1f]{1,2000}")
 _URL_END: Final = ".,;:!?*_"
 _TOKEN: Final = re.compile(r"(?<![A-Za-z0-9_#-])(?=[A-Za-z_#-]*[0-9])(?:[A-Za-z0-9_#-]{4,}|#[0-9]{1,6})")
-"""A word with a digit, which every identifier has: most words of a text have none."""
+"""A word with a digit: every identifier has one, and most words of a text have none."""
 _NUMBERED: Final = re.compile(r"#[0-9]{1,6}")
 _HEX: Final = re.compile(r"(?:[0-9a-f]{7,12}|[0-9a-f]{40}|[0-9a-f]{64})")
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
@@ -165,7 +165,7 @@ _STANDARDS: Final = (
     " TLS UCS UTC UTF GMT JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC"
 )
 _NO_TICKETS: Final = frozenset(_STANDARDS.split())
-"""What comes before a number in names of standards and in dates."""
+"""Words before a number that are names of standards or parts of dates, and make no ticket."""
 
 
 def facts_named(block: Block, version: int, at: datetime) -> tuple[Fact, ...]:
@@ -173,14 +173,14 @@ def facts_named(block: Block, version: int, at: datetime) -> tuple[Fact, ...]:
 
     An **identifier** is a word that was made to name one thing, by its shape: a UUID; an abbreviated or full hash (7 to
     12, 40 or 64 lower-case hexadecimal digits, with digits and letters); a ticket (``ENT-241``, ``CVE-2024-1234``, but
-    no standard as ``UTF-8``); a number of an issue (``#123``); a prefix with a random part of 8 characters or more
-    (``toolu_01Ab2…``, ``i-0ab12…``); a ULID. Where a user's prompt or a call's arguments name one, names of a program
-    count too (``getUserName``, ``max_tokens``): in results there are too many of them.
+    no standard such as ``UTF-8``); a number of an issue (``#123``); a prefix with a random part of 8 characters or more
+    (``toolu_01Ab2…``, ``i-0ab12…``); a ULID. In a user's prompt and in a call's arguments, names of a program count,
+    too (``getUserName``, ``max_tokens``); in results there are too many of them.
 
     A **request** is a sentence of a prompt, of a user's reason to refuse a call, or of an answer to a call's questions,
     see `timeline.facts.requests`; its ``detail`` is how it asks.
 
-    What a provider's server did names what its tools were asked and found.
+    A block of what a provider's server did names what its tools were asked and found.
 
     At most `MOST_NAMED` of each kind; a summary names nothing of its own. The time is linear in the text.
     """
@@ -188,16 +188,16 @@ def facts_named(block: Block, version: int, at: datetime) -> tuple[Fact, ...]:
 
 
 class _Said:
-    """A block that was appended, as the key of what it names: of one and the same object, since blocks are frozen.
+    """An appended block as the key of the names in it. It compares objects, which is enough since blocks are frozen.
 
-    It keeps no block alive: what is remembered of thousands of screenshots is a few names.
+    It keeps no block alive: of thousands of screenshots, only a few names are remembered.
     """
 
     __slots__ = ("_hash", "at", "block", "version")
 
     def __init__(self, block: Block, version: int, at: datetime) -> None:
         self.block, self.version, self.at = ref(block), version, at
-        self._hash = hash((id(block), version))  # by both: new blocks lie where others lay
+        self._hash = hash((id(block), version))  # by both: a new block may have the id of one that is gone
 
     def __hash__(self) -> int:
         return self._hash
@@ -205,7 +205,7 @@ class _Said:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, _Said):
             return NotImplemented
-        block = self.block()  # another one may have the id of one that is gone
+        block = self.block()  # None if it is gone: another block may have its id by now
         return block is not None and block is other.block() and (self.version, self.at) == (other.version, other.at)
 
 
@@ -222,7 +222,7 @@ def _named(source: _Said) -> tuple[Fact, ...]:
         _take(_identifiers_in(text), identifiers)
     if by_user or isinstance(block, ToolCall):
         for text in strings_in(block.arguments) if isinstance(block, ToolCall) else (block.text,):
-            _take(_programs_in(text), identifiers)  # keys of arguments are the tool's words
+            _take(_programs_in(text), identifiers)  # not in the keys of arguments, which are the tool's words
     named: list[tuple[FactKind, str]] = [("url", url) for url in urls]
     named += [("identifier", identifier) for identifier in identifiers]
     tool, who = (block.name if isinstance(block, ToolCall) else ""), (BY_USER if by_user else "")
@@ -232,7 +232,7 @@ def _named(source: _Said) -> tuple[Fact, ...]:
 
 
 def _remembered(find: Callable[[str], Iterable[str]]) -> Callable[[str], tuple[str, ...]]:
-    """Return a function that gives the first names of a text, each once: as many as one block may give."""
+    """Return a function that gives the first names of a text, each once, up to the most that one block may give."""
 
     def first(text: str) -> tuple[str, ...]:
         names: dict[str, None] = {}
@@ -290,7 +290,7 @@ def _urls_in(text: str) -> Iterator[str]:
 
 
 def _without_end(url: str) -> str:
-    """Return a URL without the marks of its sentence, and without the brackets that were open before it."""
+    """Return a URL without the marks of its sentence, and without the end of brackets that were opened before it."""
     end, unopened = len(url), url.count(")") - url.count("(")
     while end and (url[end - 1] in _URL_END or (unopened > 0 and url[end - 1] == ")")):
         end -= 1
@@ -301,7 +301,7 @@ def _without_end(url: str) -> str:
 @_remembered
 def _identifiers_in(text: str) -> Iterator[str]:
     """Yield the identifiers that a text names, see `facts_named`."""
-    text = _without_urls(text)  # what a URL holds is part of it
+    text = _without_urls(text)  # an identifier inside a URL is a part of the URL
     for found in _TOKEN.finditer(text):
         start, end = found.span()
         if end - start > _LONGEST_TOKEN:
@@ -321,7 +321,7 @@ def _without_urls(text: str) -> str:
 
 
 def _is_glued(text: str, start: int) -> bool:
-    """Return whether a number sign belongs to what is before it: an entity, a name with a fragment."""
+    """Return whether a number sign belongs to the text before it, as in an entity, or a name with a fragment."""
     return text[start] == "#" and start > 0 and (text[start - 1] in "&/" or text[start - 1].isalnum())
 
 

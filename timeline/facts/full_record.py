@@ -1,6 +1,6 @@
 """Write a merged record of facts out in full: a line for each entry, by kind, with the address to read.
 
-What a summary shows of it is a choice within a cap; this is what the line "Full record" of a summary leads to.
+A summary shows only a part of the record, within a cap. Its line "Full record" leads to the text that is made here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from timeline.queries import FactEntry, FactRecord
 
 MOST: Final = 100_000
-"""Entries of a kind that a full record has at the most."""
+"""Most entries of a kind in a full record."""
 RECORD_KEY: Final = "full_record"
 """Key of these lines in the ``meta`` of a summary that is read back."""
 _TITLES: Final[dict[FactKind, str]] = {
@@ -31,11 +31,11 @@ _TITLES: Final[dict[FactKind, str]] = {
 
 
 _NAMED: Final[frozenset[FactKind]] = frozenset({"identifier", "url", "request"})
-"""Kinds whose ``detail`` is how they were said, not what they said."""
+"""Kinds whose ``detail`` tells how something was said, and not what."""
 
 
 def full_record(record: FactRecord) -> str:
-    """Return the lines of a record, what failed and was not done since first; empty for a record without entries."""
+    """Return the lines of a record, open failures first; empty for a record without entries."""
     return "\n".join(_lines(record))
 
 
@@ -57,7 +57,7 @@ def _section(title: str, entries: Sequence[FactEntry], count: int) -> Iterator[s
 
 
 def entry_line(entry: FactEntry) -> str:
-    """Return an entry on one line: what it is about, how often, how it ended, what it said, and the newest address."""
+    """Return an entry as one line: its subject, how often, how it ended, what it said, and the newest address."""
     subject = " ".join(entry.subject.split())
     if entry.failed and entry.kind not in {"command", "error"}:
         subject = f"{entry.tool} {subject}"

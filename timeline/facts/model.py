@@ -17,16 +17,17 @@ class Fact(NamedTuple):
 
     Attributes:
         kind: what it is.
-        subject: the file, the command, the query, the URL, the identifier, or what a user asked for, word for word; of
-            an error the failed tool.
-        path: the block to read: the result; of a file written or deleted the call, whose arguments hold the content.
+        subject: the file, the command, the query, the URL, the identifier, or what a user asked for, word for word; for
+            an error, the failed tool.
+        path: the block to read: the result; for a file that was written or deleted, the call, whose arguments hold the
+            content.
         version: version of the event that appended that block.
         at: time of the work, in UTC: of the result, or of the block that names something.
-        tool: name of the tool; of a URL or an identifier that of the call that names it, empty if no call does.
+        tool: name of the tool; for a URL or an identifier, the tool of the call that names it; empty if no call does.
         exit_status: of a command; None where it is unknown.
         failed: whether it failed. A failed write wrote nothing.
-        detail: first words of what a failure said; hits of a search, where the output shows their number; of what a
-            user's prompt names ``prompt``; of a request how it asks, see `timeline.facts.requests.Manner`.
+        detail: first words of what a failure said; hits of a search, where the output shows their number; ``prompt``,
+            for what a user's prompt names; for a request how it asks, see `timeline.facts.requests.Manner`.
     """
 
     kind: FactKind

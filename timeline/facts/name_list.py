@@ -1,9 +1,10 @@
 """List every exact name before a summary, at an address of its own: all paths, and all other names.
 
 A summary and its record name little of what they cover: most names that a later answer needs were in the results of
-searches and listings, which no record has. So two addresses behind the summary lead to lists of them, which are made
-when they are read, from the blocks that are there then. What calls and people named comes first, then what is beside
-it, and what was seen most; each name is listed at the newest block that has it.
+searches and listings, which no record has. So a summary has two more addresses, which lead to lists of names. A list is
+made when it is read, from the blocks that are there then. Names that calls and people wrote come first, then names from
+the same folders, then the others; those seen most often come first in each part. Each name is listed at the newest
+block that has it.
 """
 
 from __future__ import annotations
@@ -24,21 +25,21 @@ if TYPE_CHECKING:
     from timeline.blocks import Block
 
 Listed: TypeAlias = Literal["paths", "names"]
-"""What a list has: paths and files; or URLs, ids, numbers, and names with humps or underscores."""
+"""The kind of a list: paths and files; or URLs, ids, numbers, and names with humps or underscores."""
 LIST_KEY: Final = "lists_names_of"
 """Key of the summary's path in the ``meta`` of a list that is read."""
 SCANNED: Final = 4_000_000
-"""Most characters in which names are looked for, the newest first: the time is linear in them."""
+"""Most characters in which names are looked for, newest first, since the time is linear in them."""
 LISTS: Final[tuple[Listed, ...]] = get_args(Listed)
 """Both lists."""
 _WORDS: Final[dict[Listed, tuple[str, str]]] = {
     "paths": ("path or file", "paths and files"),
     "names": ("name, URL, id or number", "names, URLs, ids and numbers"),
 }
-"""What one entry of a list is, and several."""
+"""The words for one entry of a list, and for several."""
 _NUMBER: Final = re.compile(r"(?<![\w.,/-])[0-9]{4,18}(?![\w/-]|\.[0-9])")
 _TOGETHER: Final = 64
-"""Names of about one rank, which stand together by their blocks."""
+"""So many names of about the same rank are grouped by their blocks."""
 
 
 class NamesOf(NamedTuple):
@@ -51,7 +52,7 @@ class NamesOf(NamedTuple):
 
 
 def names_of(block: Block) -> NamesOf:
-    """Return the names of a block; none of a thought or a summary, which has a list of its own."""
+    """Return the names of a block; none of a thought, nor of a summary, which has a list of its own."""
     if isinstance(block, Reasoning | RangeSummary):
         return NamesOf(frozenset(), frozenset(), meant=False, characters=0)
     texts = [block.text, *(strings_in(block.arguments) if isinstance(block, ToolCall) else ())]
@@ -71,7 +72,7 @@ def list_address(summary: str, listed: Listed) -> str:
 
 
 def asked_list(name: str) -> tuple[str, Listed] | None:
-    """Return the summary, by its path or address, and what is asked of it; None where a text asks for no list."""
+    """Return the path or address of the summary, and the kind of list; None if a name is not a list's address."""
     summary, _, last = name.rpartition(".")
     return next(((summary, listed) for listed in LISTS if listed == last and summary), None)
 
@@ -81,8 +82,8 @@ def list_block(summary: Block, blocks: Iterable[tuple[int, NamesOf]], listed: Li
 
     Args:
         summary: the summary's block.
-        blocks: the blocks that it covers, by their version, the newest first.
-        listed: what is asked for.
+        blocks: the names of the blocks that it covers, each with its version, the newest first.
+        listed: the kind of list.
     """
     path = list_address(summary.path, listed)
     text = "\n".join(_lines(blocks, listed))
@@ -119,7 +120,7 @@ def _lines(blocks: Iterable[tuple[int, NamesOf]], listed: Listed) -> Iterator[st
 
 
 def _ranked(seen: dict[str, _Seen]) -> Sequence[str]:
-    """Return names by rank: what was meant, then what is in a folder with it, then the rest; each by use."""
+    """Return names by rank: the meant ones, then those in a folder with one of these, then the rest; each by use."""
     worked_in = Counter(_folder(name) for name, known in seen.items() if known.meant)
 
     def rank(name: str) -> tuple[bool, bool, int, int, str]:
@@ -130,5 +131,5 @@ def _ranked(seen: dict[str, _Seen]) -> Sequence[str]:
 
 
 def _folder(name: str) -> str:
-    """Return the folder of a path, and nothing for any other name."""
+    """Return the folder of a path; empty for any other name."""
     return name.rpartition("/")[0]

@@ -54,7 +54,7 @@ class WindowItem(Protocol):
 
     @property
     def disowned(self) -> bool:
-        """Whether it never happened, for the agent."""
+        """Whether it never happened for the agent."""
         ...
 
 
@@ -74,7 +74,7 @@ class Calls:
         self._versions.add(version, call)
 
     def answered(self, item: WindowItem) -> tuple[int, ToolCall] | None:
-        """Return the call of a result, and its version: as the fold says, or else by `CallVersions`."""
+        """Return the call of a result, and its version: the one that the fold names, or else one of `CallVersions`."""
         version = self._versions.answered(item.block) if item.answers is None else item.answers
         call = None if version is None else self._calls.get(version)
         return None if version is None or call is None else (version, call)
@@ -108,7 +108,8 @@ def said_by_users(items: Iterable[ItemT], wanted: Callable[[ItemT], bool]) -> It
     """Yield the wanted items in which a user says something, each with the call that it answers; None for a prompt.
 
     Args:
-        items: some items, in timeline order, the calls of the results among them: by its tool a result is an answer.
+        items: some items, in timeline order, with the calls of the results among them, since the tool of a call decides
+            whether its result is an answer.
         wanted: which of them to look at.
     """
     calls = Calls()
@@ -134,7 +135,7 @@ def _asks(block: Block) -> bool:
 
 
 class WindowFacts:
-    """The facts of a log that is only folded: those of its window, and those that were taken when it was covered."""
+    """The facts of a log that is only folded: those of the window, and those taken from blocks as they were covered."""
 
     def __init__(self) -> None:
         self._calls = Calls()
@@ -158,8 +159,8 @@ class WindowFacts:
     def record(self, covers: Covers, items: Sequence[WindowItem]) -> FactRecord:
         """Return the record of the blocks of these versions: what `record_of` makes of the facts within them.
 
-        Where the versions are those of the last time and more, as from one compaction to the next, only what is new is
-        merged. Any others, as behind an undo, are merged from the start.
+        If the versions include those of the last record, as from one compaction to the next, only the new ones are
+        merged. Otherwise, as behind an undo, all are merged from the start.
         """
         live = [*_placed(facts_of(items, self._calls))]
         if not self._compacted.leads_to(covers, live):
@@ -175,10 +176,11 @@ class WindowFacts:
 
 
 class _Compacted:
-    """The record of a log's newest compaction, to go on from.
+    """The record of a log's newest compaction, which the next one may continue.
 
-    A compaction asks for its record before it takes its blocks out of the window, so what was merged while it was live
-    comes here once more when it leaves. What neither left nor stayed as it was merged is not to be gone on from.
+    A compaction asks for its record before it takes its blocks out of the window. So facts that were merged while their
+    blocks were live come here once more when the blocks leave. The record cannot be continued if a merged fact has
+    neither left the window nor stayed in it unchanged.
     """
 
     def __init__(self) -> None:
@@ -196,14 +198,14 @@ class _Compacted:
                 self._waiting.append(placed)
 
     def leads_to(self, covers: Covers, live: Iterable[PlacedFact]) -> bool:
-        """Return whether the record of these versions, with these facts of what is live, goes on from here."""
+        """Return whether the record of these versions, with these facts of live blocks, continues this one."""
         if self._covers is None:
             return True
         unchanged = sum(self._live.get(place) == fact for place, fact in live)
         return unchanged == len(self._live) and covers.includes(self._covers)
 
     def record(self, covers: Covers, live: Iterable[PlacedFact]) -> FactRecord:
-        """Merge what is new in these versions, also of what is live; return the record."""
+        """Merge what is new in these versions, live blocks included; return the record."""
         new = [placed for placed in live if placed.place not in self._live]
         within = [placed for placed in new if placed.fact.version in covers]
         self._live.update(within)

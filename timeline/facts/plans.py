@@ -1,7 +1,7 @@
 """Read a plan out of the call of a planning tool: its steps, each with its status.
 
-`TodoWrite`, `update_plan`, `todowrite` and `write_todos` give the whole plan with each call, so that the newest call is
-the plan.
+`TodoWrite`, `update_plan`, `todowrite` and `write_todos` give the whole plan with each call, so the newest call has the
+plan.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from timeline.blocks import ToolCall
 
 _KEYS: Final = ("content", "step", "title", "task", "description")
-"""Where a step has its words, by the planning tool."""
+"""Keys under which planning tools have the words of a step."""
 _DONE: Final = frozenset({"completed", "done"})
 _GIVEN_UP: Final = frozenset({"cancelled", "canceled", "deleted"})
 
@@ -21,8 +21,8 @@ class PlanStep(NamedTuple):
     """A step of a plan.
 
     Attributes:
-        status: in the tool's word.
-        text: what is to be done; empty where the tool names it otherwise.
+        status: the tool's own word.
+        text: what is to be done; empty where the tool has it under another key.
     """
 
     status: str
@@ -40,7 +40,7 @@ class PlanStep(NamedTuple):
 
 
 def plan_of(call: ToolCall) -> list[PlanStep]:
-    """Return the steps of a plan that a call gives: a list of objects with a status each; none of any other call."""
+    """Return the steps of the plan that a call gives: a list of objects, each with a status. Other calls give none."""
     arguments = call.arguments if isinstance(call.arguments, dict) else {}
     for value in arguments.values():
         if not isinstance(value, list) or not value:

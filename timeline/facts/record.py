@@ -1,7 +1,7 @@
 """Merge facts into one record; `timeline.facts.record_lines` chooses the lines of it that the model is shown.
 
-A record has one entry for each subject and outcome: what succeeded and what failed are never counted together, so that
-a failed write is no file written. It is ranked and capped by kind; its counts are those of all.
+A record has one entry for each subject and outcome. Successes and failures are never counted together, so that a failed
+write does not count as a written file. Entries are ranked and capped by kind; the counts include those above the cap.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ WORK: Final[frozenset[FactKind]] = frozenset({"file_read", "file_written", "file
 BY_USE: Final[frozenset[FactKind]] = frozenset({"file_read", "file_written", "file_deleted"})
 NAMES: Final[frozenset[FactKind]] = frozenset({"url", "identifier"})
 MANNERS: Final[Mapping[str, int]] = {manner: place for place, manner in enumerate(get_args(Manner))}
-"""How a request asks: what holds for all that comes is shown first."""
+"""Ranks requests by how they ask: what holds for all that comes is shown first."""
 MORE: Final[Manner] = "more"
-"""How a prompt says what is no request: its prompt is known to say more than a record has."""
+"""The manner of a prompt's words that are no request: the prompt says more than a record has."""
 
 
 def record_of(facts: Iterable[Fact], most: int = MOST_ENTRIES) -> FactRecord:
@@ -47,7 +47,7 @@ class _Sum:
         self.versions = [fact.version] if fact.kind == "request" else []
 
     def add(self, fact: Fact) -> None:
-        """Take one more; of a name, later calls and prompts are its repeats."""
+        """Take one more fact. For a name, later calls and prompts that name it count as its repeats."""
         self.times += 1
         self.repeats += is_meant(fact) and fact.version > self.first
         self.first = min(self.first, fact.version)
@@ -76,7 +76,7 @@ class _Sum:
 
 
 def is_meant(fact: Fact) -> bool:
-    """Return whether it names something in a call or in a prompt: behind the first time, that is a repeat."""
+    """Return whether a call or a prompt names the subject: after the first time, that counts as a repeat."""
     return fact.kind in NAMES and (bool(fact.tool) or fact.detail == BY_USER)
 
 
@@ -122,7 +122,7 @@ def record_from(entries: Iterable[FactEntry], most: int = MOST_ENTRIES) -> FactR
 
 
 def is_listed(entry: Fact | FactEntry) -> bool:
-    """Return whether a record has an entry: it has none of what a prompt says besides its requests."""
+    """Return whether a record has this entry: it has none for what a prompt says besides its requests."""
     return entry.kind != "request" or entry.detail != MORE
 
 
@@ -132,13 +132,13 @@ def _is_closed(failure: FactEntry, succeeded: Mapping[tuple[FactKind, str], int]
 
 
 def settled(record: FactRecord, later: Iterable[Fact]) -> FactRecord:
-    """Return a record without what later facts overtook: failures that are open no more, and commands that ran again.
+    """Return a record without what later facts overtook: failures that are no longer open, commands that ran again.
 
-    A record covers what lies before the window; what the window shows may have been mended there.
+    A record covers what lies before the window, and a failure may have been mended in the window.
 
     Args:
         record: the record.
-        later: facts of what came behind it, in the order of the log.
+        later: the facts behind it, in the order of the log.
     """
     last_failed = {(fact.kind, fact.subject): fact.failed for fact in later}
     succeeded = {key: sys.maxsize for key, failed in last_failed.items() if not failed}
@@ -171,7 +171,7 @@ def _ranked(kind: FactKind, entries: Sequence[FactEntry]) -> tuple[FactEntry, ..
 
 
 def with_asked(record: FactRecord, facts: Iterable[Fact]) -> FactRecord:
-    """Return a record with what further prompts ask for: those that the model is shown the beginning of.
+    """Return a record with what further prompts ask for, of which the model is shown only the beginning.
 
     Args:
         record: the record.

@@ -1,4 +1,4 @@
-"""Choose the lines of a record that the model is shown behind a summary, within a cap of tokens, and find what is lost.
+"""Choose the lines of a record that the model is shown behind a summary, within a cap; find which prompts are unsaid.
 
 The record itself has more: `timeline.facts.record` merges it, `timeline.facts.full_record` writes it out in full.
 """
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 _CUT: Final = "…"
-"""Ends what was cut."""
+"""The end of a text that was cut."""
 _LONGEST_SUBJECT: Final = 160
 _LONGEST_COMMAND: Final = 120
 _LONGEST_DETAIL: Final = 60
 _LEAST_FOLDER: Final = 12
-"""A folder is named once, above its files, if it has at least so many characters."""
+"""A folder whose name has at least so many characters is named once, above its files."""
 _COUNTED: Final[Mapping[FactKind, tuple[str, str]]] = {
     "file_written": ("file written", "files written"),
     "file_deleted": ("file deleted", "files deleted"),
@@ -46,15 +46,15 @@ RECORD_HEADING: Final = "Done so far, from the log (read an address for the full
 LISTS: Final = "Lists of all paths: "
 """Begins the line that leads to the lists of all names."""
 _MOST_NAMES: Final = 8
-"""Names on one line."""
+"""Most names on one line."""
 _FEWER_NAMES: Final = (4, 2, 1)
-"""How many of them are taken where all have no room."""
+"""How many of them are taken where there is no room for all."""
 
 
 class _Line(NamedTuple):
-    """A line of a section, and the entry that it shows, or entries; None for a path.
+    """A line of a section, and the entry or entries that it shows; None for a path.
 
-    ``shorter`` are lines of fewer of its entries, to take where it has no room, the longest first.
+    ``shorter`` are lines with fewer of its entries, the longest first, to take where there is no room for all.
     """
 
     text: str
@@ -95,10 +95,12 @@ def shown_record(
 ) -> str:
     """Return the lines about a record that follow a summary: whole lines, together at most ``most_tokens``.
 
-    Open failures come first, then what the user asked for, what holds for all that comes before the rest; files by last
-    and most use; the identifiers and URLs that later calls and prompts repeated; commands by their last result. Lines
-    are taken in rounds, some of each section, so that no section takes all the room: the more of those of which one
-    read brings back most. The last line counts what has no room, and names the block to read for the full record.
+    Open failures come first. Then come the user's requests, those that hold for all that comes first; files, by last
+    and most use; the identifiers and URLs that later calls and prompts repeated; commands, by their last result.
+
+    Lines are taken in rounds, some of each section, so that no section takes all the room. A round takes more lines of
+    a section where one read brings back more. The last line counts what has no room, and names the block to read for
+    the full record.
 
     Args:
         record: of everything before the window.
@@ -107,15 +109,15 @@ def shown_record(
         most_tokens: cap.
         counter: counts the lines.
         address: path of the summary block.
-        summary: the summary's own words, by `searchable_line`: a request in it is not said twice.
-        whole: versions of the prompts that are shown whole: what they alone ask for is not said twice.
+        summary: the summary's own words, by `searchable_line`; a request in them is not listed again.
+        whole: versions of the prompts that are shown whole; what only they ask for is not listed again.
         lists: whether the last line leads to the lists of all names, see `timeline.facts.name_list`.
     """
     record = without_said(record, summary, whole)
     sections = [s for s in _sections(record, open_calls, pins, most_tokens) if s.lines]
     room = most_tokens - counter.count(_rest(record, (), address, lists=lists))
     while _take_lines(sections, room, counter):
-        # Lines that are counted one by one cost more than together, and what is not shown becomes less.
+        # Count anew: lines cost less together than one by one, and the line about the rest gets shorter.
         room = most_tokens - counter.count(_text(sections, record, address, lists=lists))
     while any(section.taken for section in sections):
         text = _text(sections, record, address, lists=lists)
@@ -139,7 +141,7 @@ def unsaid(record: FactRecord, context: str, whole: Collection[int] = ()) -> tup
 
     Args:
         record: of everything before the window.
-        context: what stays in view of it for certain, by `searchable_line`: the summary, with its record.
+        context: what certainly stays in view, by `searchable_line`: the summary, with its record.
         whole: versions of the prompts that are shown whole.
     """
     counted: Counter[int] = Counter()
@@ -187,9 +189,9 @@ def _files(
 ) -> _Section:
     """Return a section of files; a folder that most are in is named once, in the title.
 
-    It is that of the files of all sections, so that the next title need not name it again; where they have none, or
-    no file of this section is in it, the section's own. A file that was changed is listed once, for what was read of
-    it, too.
+    The folder is the one of the files of all sections, so that the next title need not name it again. Where these have
+    none, or no file of this section is in it, it is the section's own. A file that was changed and read is listed once,
+    as changed.
     """
     files = [entry.subject for entry in entries]
     own = folder if any(file.startswith(folder) for file in files) else ""
@@ -200,7 +202,7 @@ def _files(
 
 
 def _file_line(entry: FactEntry, folder: str, read: FactEntry | None) -> _Line:
-    """Return a file's line: with the newest use, and the first one, which most often shows all of it."""
+    """Return a file's line, with its newest use and its first use, which most often shows the whole file."""
     first = entry.first if read is None else min(entry.first, read.first)
     began = f", first @{first}" if first != entry.last else ""
     name = _brief(entry.subject.removeprefix(folder), _LONGEST_SUBJECT)
@@ -209,7 +211,7 @@ def _file_line(entry: FactEntry, folder: str, read: FactEntry | None) -> _Line:
 
 
 def _heads(sections: Sequence[_Section]) -> Iterator[tuple[_Section, str]]:
-    """Yield the sections of which lines are taken, each with its title; a folder is named by the first that has it."""
+    """Yield the sections with taken lines, each with its title; the first section with a folder names it."""
     folder = ""
     for section in sections:
         if not section.taken:
@@ -230,7 +232,7 @@ def _repeated(record: FactRecord) -> list[FactEntry]:
 
 
 def _names(entries: Sequence[FactEntry]) -> list[_Line]:
-    """Return lines of names; those that one block named first share its line."""
+    """Return lines of names; names that the same block named first share a line."""
     first_in: dict[int, list[FactEntry]] = {}
     for entry in entries:
         first_in.setdefault(entry.first, []).append(entry)
@@ -249,7 +251,7 @@ def _name_line(entries: Sequence[FactEntry], version: int) -> _Line:
 
 
 def _folder(files: Sequence[str]) -> str:
-    """Return the folder whose name is best left out of the lines; empty if a line could then be misread."""
+    """Return the folder whose name saves most if the lines leave it out; empty if a line could then be misread."""
     if len(files) < 2 or not all(file.startswith(("/", "~/")) for file in files):
         return ""
     inside = Counter(folder for file in files for folder in _parents(file))
@@ -274,7 +276,7 @@ def _times(entry: FactEntry) -> str:
 
 
 def _apart(entries: Iterable[FactEntry], first: Callable[[FactEntry], bool]) -> tuple[list[FactEntry], list[FactEntry]]:
-    """Return the entries of which something is so, and the others."""
+    """Return the entries for which ``first`` holds, and the others."""
     found: tuple[list[FactEntry], list[FactEntry]] = ([], [])
     for entry in entries:
         found[not first(entry)].append(entry)
@@ -290,7 +292,7 @@ def _ended(entry: FactEntry) -> str:
 
 
 def _failure(entry: FactEntry) -> str:
-    """Return a failure's line: of a command with its status, of another call with what it said."""
+    """Return a failure's line: with the status of a command, or with what any other call said."""
     if entry.kind == "command":
         return f"{_brief(entry.subject, _LONGEST_COMMAND)}{_ended(entry)}{_times(entry)} (@{entry.last})"
     subject = "" if entry.kind == "error" else f" {_brief(entry.subject, _LONGEST_SUBJECT)}"
@@ -305,7 +307,7 @@ def _brief(text: str, most: int) -> str:
 
 
 def _take_lines(sections: Sequence[_Section], room: int, counter: TokenCounter) -> bool:
-    """Take lines in rounds while there is room; a section ends at its first line of which nothing fits.
+    """Take lines in rounds while there is room. A section ends at its first line of which not even a part fits.
 
     Returns whether any line was taken.
     """
@@ -328,13 +330,13 @@ def _take_lines(sections: Sequence[_Section], room: int, counter: TokenCounter) 
 
 
 def _fitting(line: _Line, head: str, room: int, counter: TokenCounter) -> tuple[_Line | None, int]:
-    """Return as much of a line as there is room for, and what it costs; None if nothing of it fits."""
+    """Return as much of a line as fits, and what that costs; None if nothing of it fits."""
     costs = ((each, counter.count(f"{head}- {each.text}\n")) for each in (line, *line.shorter))
     return next(((each, cost) for each, cost in costs if cost <= room), (None, 0))
 
 
 def _head(section: _Section, sections: Sequence[_Section]) -> str:
-    """Return the title that the next line of a section brings along; empty if it is there already."""
+    """Return the title that the next line of a section needs; empty if the title is there already."""
     if section.taken:
         return ""
     named = any(other.taken and other.folder == section.folder for other in sections)
@@ -356,7 +358,7 @@ def _rest(record: FactRecord, sections: Sequence[_Section], address: str, *, lis
     failures = record.open_count + record.error_count - sum(entry.failed for entry in shown)
     left = [f"{failures} {'failure' if failures == 1 else 'failures'}"] if failures else []
     by_kind = Counter(entry.kind for entry in shown if not entry.failed)
-    # A command's last result is the failure that is shown.
+    # A failing command is shown among the failures, which have its last result.
     failing = {entry.subject for entry in shown if entry.failed and entry.kind == "command"}
     by_kind["command"] += sum(entry.subject in failing for entry in record.done.get("command", ()))
     for kind, names in _COUNTED.items():

@@ -1,7 +1,7 @@
 """The words by which a sentence asks for something, in the languages of the prompts that were read for it.
 
-They are the languages of the recorded prompts, and the most frequent ones beside them. Where no word is known, a prompt
-is still there by its first sentence, so a language that is missing costs lines, not prompts.
+The languages are those of the recorded prompts, and the most frequent others. A prompt without a known word still
+counts with its first sentence, so a missing language loses lines, and no prompt.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class RequestWords(NamedTuple):
-    """Words of one language, parted by spaces; ``_`` is a space inside a phrase.
+    """Words of one language, with spaces between them; ``_`` is a space inside a phrase.
 
-    What makes a constraint and a request anywhere in a sentence, and the verbs that make a request at its beginning:
-    there alone they are imperatives.
+    There are words that make a constraint, and words that make a request, anywhere in a sentence; and verbs that make a
+    request only at its beginning, where they are imperatives.
     """
 
     constraint: str
@@ -144,17 +144,17 @@ STATING: Final = (
     "i i've i'm i'd i'll it it's this that that's they there there's we've we're we he she because since here's ich es"
     " das dies wir je c'est il yo esto eu isso saya ini itu я это мы"
 )
-"""Words that begin a statement: with a weak word alone (``I've only seen``) it holds for nothing that comes."""
+"""Words that begin a statement. With only a weak word in it (``I've only seen``), it is no constraint."""
 WEAK: Final = (
     "instead rather only exactly without important limit unless except cannot can't leave remember keep careful require"
     " requires required whenever everywhere deadline correction"
 )
-"""Words of constraints that statements are full of: alone they count in a short sentence or in an imperative."""
+"""Words of constraints that statements often have, too: alone they count only in a short sentence or an imperative."""
 STRONG: Final = (
     "must mustn't never don't won't shall muss müssen nie niemals jamais nunca harus jangan нельзя никогда"
     " prefer preferably lieber bevorzuge préfère prefiero prefiro"
 )
-"""Words that make a constraint of a statement too."""
+"""Words that make even a statement a constraint."""
 
 
 def listed_words(words: str) -> list[str]:
@@ -163,7 +163,7 @@ def listed_words(words: str) -> list[str]:
 
 
 def single(lists: Iterable[str]) -> frozenset[str]:
-    """Return the words of lists that are no phrases."""
+    """Return the single words of lists, without the phrases."""
     return frozenset(word for words in lists for word in listed_words(words) if " " not in word)
 
 

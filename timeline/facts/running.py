@@ -1,7 +1,7 @@
-"""A record of facts that goes on from the one before: a compaction merges what it newly covers, not all of history.
+"""A record of facts that continues the one before: a compaction merges what it newly covers, not all of history.
 
-`timeline.facts.record.record_of` is the definition: of the same facts, in the order of the log, it gives the same
-record. Here they may come in any order, each with its place in the log, and what they say together is kept ranked.
+`timeline.facts.record.record_of` is the definition: it gives the same record for the same facts in the order of the
+log. Here facts may come in any order, each with its place in the log, and the merged entries are kept ranked.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from timeline.facts.model import Fact, FactKind
 
 Place: TypeAlias = tuple[int, int]
-"""Where a fact comes in the order of the log: the version that made it known, and its number among those of it."""
+"""The place of a fact in the log: the version that made it known, and its number among the facts of that version."""
 
 
 class PlacedFact(NamedTuple):
@@ -30,7 +30,7 @@ class PlacedFact(NamedTuple):
 
 
 class _Merged:
-    """The facts of one kind, subject and outcome so far. Of each figure the order of the facts changes nothing."""
+    """The facts of one kind, subject and outcome so far. Its figures do not depend on the order of the facts."""
 
     __slots__ = ("at_first", "first", "meant", "newest", "times", "versions")
 
@@ -41,7 +41,7 @@ class _Merged:
         self.versions = [fact.version] if fact.kind == "request" else []
 
     def add(self, placed: PlacedFact) -> None:
-        """Take one more."""
+        """Take one more fact."""
         fact = placed.fact
         self.times += 1
         self.newest = max(self.newest, placed, key=_recency)
@@ -56,12 +56,12 @@ class _Merged:
 
     @property
     def last(self) -> int:
-        """Version of the newest one."""
+        """Version of the newest fact."""
         return self.newest.fact.version
 
     @property
     def repeats(self) -> int:
-        """How many of those that count name it again, behind the block that named it first."""
+        """How many calls and prompts name the subject again, behind the block that named it first."""
         return self.meant - self.at_first
 
     def entry(self) -> FactEntry:
@@ -80,7 +80,7 @@ def _recency(placed: PlacedFact) -> tuple[int, Place]:
 
 
 _Key: TypeAlias = "tuple[Any, ...]"
-"""Of an entry in a ranking; the last part finds the entry again."""
+"""The sort key of an entry in a ranking; its last part finds the entry again."""
 
 
 def _remove(keys: list[_Key], key: _Key) -> None:
@@ -116,11 +116,11 @@ _RANKINGS: Final[Mapping[FactKind, tuple[_Ranking, ...]]] = {
     **dict.fromkeys(NAMES, (_most_repeated,)),
     **dict.fromkeys(BY_USE, (_newest, _most_used)),
 }
-"""How the entries of a kind are ranked, one after the other where there are two; any other by last use."""
+"""The rankings of a kind's entries; two rankings alternate. Any other kind is ranked by last use."""
 
 
 class RunningRecord:
-    """What facts say together, merged one by one."""
+    """The record of facts that are merged one by one."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[FactKind, str, bool], _Merged] = {}
@@ -147,9 +147,10 @@ class RunningRecord:
         self._rank(fact.kind, fact.subject, insort)
 
     def _rank(self, kind: FactKind, subject: str, change: Callable[[list[_Key], _Key], None]) -> None:
-        """Take what is known of a subject out of all rankings, or put it in.
+        """Take all entries of a subject out of the rankings, or put them in.
 
-        Whether a file that could not be read is an open failure depends on whether it was written, too.
+        They go together, since one entry may change another: a file that could not be read is no open failure once it
+        was written.
         """
         if (done := self._known.get((kind, subject, False))) is not None:
             listed = is_listed(done.newest.fact)
@@ -167,7 +168,7 @@ class RunningRecord:
             self._workers[own.newest.fact.tool] += 1 if change is insort else -1
 
     def _failures(self, kind: FactKind, subject: str) -> Iterator[_Merged]:
-        """Yield the failures that what is known of a subject opens or closes."""
+        """Yield the failures that the entries of a subject open or close."""
         kinds: tuple[FactKind, ...] = (kind, "file_read") if kind == "file_written" else (kind,)
         for each in kinds:
             failed = self._known.get((each, subject, True))
@@ -201,7 +202,7 @@ class RunningRecord:
         return self._known[kind, subject, True].entry()
 
     def _best(self, kind: FactKind, most: int) -> tuple[FactEntry, ...]:
-        """Return the first entries of a kind; the ones of two rankings alternate."""
+        """Return the first entries of a kind; those of two rankings alternate."""
         first = [ranks[:most] for ranks in self._done[kind]]
         subjects = dict.fromkeys(key[-1] for keys in zip(*first, strict=True) for key in keys)
         return tuple(self._known[kind, subject, False].entry() for subject in [*subjects][:most])

@@ -1,4 +1,4 @@
-"""What a text says of what users asked for, word for word: a record need not repeat that, and a hide loses the rest."""
+"""Find the requests of users that a text says word for word: a record need not repeat them; a hide loses the others."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 _FEW: Final = 12
-"""Characters of a request that counts as said only between spaces."""
+"""Most characters of a request that counts as said only where spaces are around it."""
 
 
 def searchable_line(texts: Iterable[str]) -> str:
-    """Return texts as one line between two spaces, in which their sentences are found however they were wrapped."""
+    """Return texts as one line between two spaces, in which a sentence is found however it was wrapped."""
     return f" {' '.join(chain.from_iterable(text.split() for text in texts))} "
 
 

@@ -1,8 +1,8 @@
 """Read from a call's name and arguments which files it reads, writes or deletes, what it runs, or what it looks for.
 
 Names of tools and of arguments are compared without case and separators, so that ``Write``, ``write_file`` and
-``fs.writeFile`` are alike, and ``file_path`` and ``filePath``. Of a tool of a server (``mcp__files__read_file``) only
-its own name counts. A shell command is its text: which files it touches is not guessed.
+``fs.writeFile`` are alike, and ``file_path`` and ``filePath``. For a tool of a server (``mcp__files__read_file``), only
+the tool's own name counts. A shell command is its text; nobody guesses which files it touches.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 UseKind: TypeAlias = Literal["read", "write", "delete", "command", "search"]
 _Verb: TypeAlias = Literal["read", "write", "delete", "command", "search", "move", "copy", "ask", "whole", "part"]
-"""What a call does; ``whole`` and ``part`` say to what: to files, or to something that may be inside one."""
+"""What a call does; ``whole`` and ``part`` say to what: to whole files, or to something that may be inside a file."""
 _Role: TypeAlias = Literal[
     "file",
     "folder",
@@ -40,7 +40,7 @@ _SERVER: Final = re.compile(r"^.*(?:__|\.|/|:)(?=.)", re.DOTALL)
 _LONGEST_NAME: Final = 200
 _LONGEST_FILE: Final = 4_096
 _LONGEST_KEYS: Final = 400
-"""Characters of all keys of a call above which what is known of them is not kept."""
+"""Most characters of all keys of a call whose roles are remembered."""
 _new: Final = tuple.__new__
 """Makes a `ToolUse` in a third of the time that its constructor takes."""
 
@@ -76,9 +76,9 @@ _VERBS: Final[Mapping[_Verb, str]] = {
 }
 _WORDS: Final[Mapping[_Verb, frozenset[str]]] = {verb: frozenset(words.split()) for verb, words in _VERBS.items()}
 _ASKS: Final[frozenset[_Verb]] = frozenset({"ask"})
-"""Of a tool that hands a task to another agent, and does nothing else: ``TaskCreate`` writes a list."""
+"""The only verb of a tool that hands a task to another agent. ``TaskCreate`` has more, since it writes a list."""
 _FETCH: Final = frozenset({"get", "load", "fetch"})
-"""Words of tools that read files only if their name says so: ``get_file``, but not ``get_diagnostics``."""
+"""Words of tools that read files only if the name also has a word for files: ``get_file``, not ``get_diagnostics``."""
 _FILES: Final = frozenset({"file", "files", "contents", "content", "text", "document", "notebook", "image"})
 _FOLDERS: Final = frozenset({"directory", "dir", "folder", "mkdir"})
 _OBJECTS: Final[Mapping[Literal["whole", "manner", "mark"], str]] = {
@@ -88,7 +88,7 @@ _OBJECTS: Final[Mapping[Literal["whole", "manner", "mark"], str]] = {
     " temp temporary the to tool",
     "mark": "bookmark bookmarks breakpoint breakpoints caret cursor watchpoint watchpoints",
 }
-"""Words for whole files, for how something is done to them, and for what an editor shows in one and no file holds."""
+"""Words for whole files, for how something is done to them, and for marks that an editor shows and no file holds."""
 _WHOLE, _MANNER, _MARKS = (frozenset(words.split()) for words in _OBJECTS.values())
 _EDITOR_COMMANDS: Final[Mapping[str, _Verb]] = {
     "view": "read",
@@ -117,7 +117,7 @@ _OPERATIONS: Final[Mapping[str, _Verb]] = {
 """What one part of a call does, by its ``type``, ``action`` or ``kind``."""
 _PATCH_FILE: Final = re.compile(r"^\*\*\* (Add File|Update File|Delete File|Move to): ([^\n]++)", re.MULTILINE)
 _DIFF_FILE: Final = re.compile(r"^--- (\S[^\n]*+)\n\+\+\+ (\S[^\n]*+)", re.MULTILINE)
-"""Whole lines: a pattern that looks for the end of a name reads a long line once for each of its characters."""
+"""It matches whole lines: to look for the end of a name would read a long line once for each of its characters."""
 _ADDRESS: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 _QUOTED: Final = "|".join(rf"{mark}([^{mark}\\]*(?:\\.[^{mark}\\]*)*){mark}" for mark in "\"'`")
 _RUNS: Final = re.compile(rf"""\bexec_command\(\s*\{{[^}}]{{0,200}}?\bcmd["']?\s*:\s*(?:{_QUOTED})""", re.DOTALL)
@@ -128,7 +128,7 @@ _CHARACTERS: Final[Mapping[str, str]] = {"n": "\n", "t": "\t", "r": ""}
 
 
 class CallFields(Protocol):
-    """What the rules read of a `timeline.blocks.ToolCall`: a store has it without the rest of the block."""
+    """The fields of a `timeline.blocks.ToolCall` that the rules read; a store has them without the rest."""
 
     @property
     def path(self) -> str:
@@ -197,12 +197,12 @@ def _verbs(name: str) -> frozenset[_Verb]:
     if verbs & {"move", "copy", "delete"}:
         verbs = _of_object(verbs, words)
     if words & _FOLDERS or words & _MARKS:
-        verbs.discard("write")  # a folder that is made is no file
+        verbs.discard("write")  # to make a folder writes no file
     return frozenset(verbs)
 
 
 def _of_object(verbs: set[_Verb], words: set[str]) -> set[_Verb]:
-    """Return the verbs of a name that moves, copies or deletes something, by what that is: ``delete_lines`` writes."""
+    """Return the verbs of a name that moves, copies or deletes, given what it does that to: ``delete_lines`` writes."""
     objects = words - _WORDS["move"] - _WORDS["copy"] - _WORDS["delete"]
     if not objects <= _WHOLE | _MANNER:
         change: set[_Verb] = {"part", "write"} if verbs & {"move", "delete"} else {"part"}
@@ -224,7 +224,7 @@ def names_file(key: str) -> bool:
 
 
 def _given(arguments: Mapping[str, Any]) -> dict[_Role, Any]:
-    """Return the arguments that name something, by their role; of several with one role, the best known."""
+    """Return the arguments that name something, by their role; of several with one role, the best known one."""
     keys = (*arguments,)
     known = _by_rank(keys) if len("".join(keys)) <= _LONGEST_KEYS else _by_rank.__wrapped__(keys)
     given: dict[_Role, Any] = {}
@@ -239,7 +239,7 @@ def _given(arguments: Mapping[str, Any]) -> dict[_Role, Any]:
 def _by_rank(keys: tuple[str, ...]) -> tuple[tuple[str, _Role], ...]:
     """Return the keys that name something, with their roles, the best known of each role first.
 
-    The calls of a tool mostly have the same keys, so that these are looked up once.
+    The result is remembered, since the calls of a tool mostly have the same keys.
     """
     known = [(key, role) for key in keys if len(key) <= _LONGEST_NAME and (role := _role(key)) is not None]
     known.sort(key=lambda each: each[1][1])
@@ -288,8 +288,8 @@ def _moved(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the files that are moved or copied, and what they become.
 
-    Paths are files under any tool. ``to`` and ``source`` may be lines or cells for a tool about a part of a file, and
-    a ``new_name`` is as likely that of a symbol, unless the tool's name says that it is about files.
+    Paths are files for any tool. For a tool about a part of a file, ``to`` and ``source`` may be lines or cells. A
+    ``new_name`` may as well be a symbol's, unless the tool's name says that it is about files.
     """
     olds: list[_Role] = ["old"]
     news: list[_Role] = ["new"]
@@ -335,7 +335,7 @@ def _searches(verbs: frozenset[_Verb], files: tuple[str, ...], given: dict[_Role
 
 
 def _command(given: dict[_Role, Any], verbs: frozenset[_Verb]) -> str | None:
-    """Return the command; a list of words (an argv) is joined. Code is one only for a tool that runs something."""
+    """Return the command; a list of words (an argv) is joined. Code counts only for a tool that runs something."""
     command = _text(given.get("command"), " ")
     if command is None and "command" in verbs:
         return _text(given.get("code"), "\n")
@@ -361,7 +361,7 @@ def _files(value: Any) -> tuple[str, ...]:
 
 
 def _is_file(value: str) -> bool:
-    """Return whether a text can be a file's path: one line, not a page's address."""
+    """Return whether a text can be a file's path: it is one line, and no page's address."""
     if not value or len(value) > _LONGEST_FILE or "\n" in value:
         return False
     return "://" not in value or value.startswith("file://") or _ADDRESS.match(value) is None
@@ -373,7 +373,7 @@ def _patched(patch: Any) -> tuple[ToolUse, ...]:
         return ()
     written: dict[str, None] = {}
     deleted: dict[str, None] = {}
-    for done, file in _changes(patch):  # what comes later holds: a file that is updated and moved is not written
+    for done, file in _changes(patch):  # later changes win: a file that is updated and then moved is not written
         if not _is_file(file):
             continue
         now, before = (deleted, written) if done == "delete" else (written, deleted)
@@ -388,7 +388,7 @@ def _changes(patch: str) -> Iterator[tuple[UseKind, str]]:
         updated = ""
         for done, line in _PATCH_FILE.findall(patch):
             file = line.strip()
-            if done == "Move to":  # the file that is updated goes to another place
+            if done == "Move to":  # the updated file is moved to another place
                 yield "delete", updated
                 yield "write", file
             else:
@@ -396,6 +396,6 @@ def _changes(patch: str) -> Iterator[tuple[UseKind, str]]:
             updated = file
     elif "+++ " in patch:
         for lines in _DIFF_FILE.findall(patch):
-            old, new = (line.split(maxsplit=1)[0] for line in lines)  # a time may follow
+            old, new = (line.split(maxsplit=1)[0] for line in lines)  # a time may follow the path
             gone = new == "/dev/null"
             yield ("delete" if gone else "write"), (old if gone else new).removeprefix("a/" if gone else "b/")
