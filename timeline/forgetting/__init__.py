@@ -1,6 +1,6 @@
-"""Forget on request: redact blocks, erase conversations, and find where something is said before.
+"""Forget on request: first find where something is said, then redact blocks or erase conversations.
 
-`Timeline.redact` and the store's ``erase`` are the two that erase; `mask_credentials` keeps secrets out beforehand.
+`Timeline.redact` and the store's ``erase`` remove content; `mask_credentials` keeps secrets from being stored at all.
 """
 
 from __future__ import annotations

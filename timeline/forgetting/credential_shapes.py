@@ -9,7 +9,7 @@ END: Final = r"(?![A-Za-z0-9_-])"
 HEX, LOWER, _UPPER = "[0-9a-f]", "[a-z0-9]", "[A-Z0-9]"
 _ALNUM, _URL, _BASE64 = "[A-Za-z0-9]", r"[\w-]", "[A-Za-z0-9+/]"
 _MIXED: Final = r"(?=[\w-]*\d)(?=[\w-]*[A-Z])(?=[\w-]*[a-z])"
-"""Looks ahead: small and capital letters and digits, which words do not have."""
+"""Looks ahead for small letters, capital letters and digits, which no word has together."""
 UUID: Final = rf"{HEX}{{8}}-(?:{HEX}{{4}}-){{3}}{HEX}{{12}}"
 BEGINNINGS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
     ("1password", ("ops_eyJ",), rf"{_BASE64}{{200,}}={{0,3}}"),
@@ -213,10 +213,10 @@ BEGINNINGS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
     ("zoho", ("1000.",), rf"{HEX}{{32}}\.{HEX}{{32}}"),
     ("zuplo", ("zpka_",), rf"{LOWER}{{32}}_{HEX}{{8}}"),
 )
-"""Kinds, what their credentials begin with, and what follows; as their issuers document them."""
+"""Kinds, the beginnings of their credentials, and what follows; as their issuers document them."""
 KEY_BEGINS: Final = r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"
 KEY_ENDS: Final = r"-----END [A-Z0-9 ]*-----"
-"""The lines around a private key. One pattern for both would look for the end anew at each beginning that has none."""
+"""The lines around a private key. One pattern for both would search the whole text for the end from each beginning."""
 SHAPES: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
     ("azure", ("Q~",), rf"(?<![\w~.-])[A-Za-z0-9_~.]{{3}}\dQ~[A-Za-z0-9_~.-]{{31,34}}{END}"),
     ("facebook", ("|",), rf"{EDGE}\d{{15,16}}\|{_URL}{{27,40}}{END}"),
@@ -228,4 +228,4 @@ SHAPES: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
     ("salesforce", ("!",), rf"{EDGE}00{_ALNUM}{{13}}![A-Za-z0-9._-]{{80,260}}{END}"),
     ("telegram", (":AA",), rf"{EDGE}[0-9]{{8,10}}:AA{_URL}{{33}}{END}"),
 )
-"""Kinds whose credentials do not begin with a fixed word: what a text must hold to be looked at, and the shape."""
+"""Kinds whose credentials have no fixed beginning: words of which a searched text must hold one, and the shape."""

@@ -38,7 +38,7 @@ _KNOWN: Final = (
 _KEY_BEGINS: Final = re.compile(KEY_BEGINS)
 _KEY_ENDS: Final = re.compile(KEY_ENDS)
 _LEAST_KEY: Final = 16
-"""Characters between the lines around a private key."""
+"""Fewest characters between the lines around a private key."""
 _IN_URL: Final = re.compile(r"://[^\s:/@'\"<>]{1,64}:(?P<value>[^\s:/@'\"<>]{6,128})@")
 _LABELS: Final = (
     "secret",
@@ -60,12 +60,12 @@ _LABELLED: Final = re.compile(
     re.IGNORECASE,
 )
 _LEAST_BITS: Final = 3.6
-"""Bits a character of a labelled value: random text in base 64 has more, identifiers and paths have less."""
+"""Fewest bits for each character of a labelled value: random base64 has more, identifiers and paths have less."""
 _HEX_BITS: Final = 3.2
 _LEAST_DIGITS: Final = 3
-"""Digits of a value of small letters and digits alone, apart from each other, which words with a number lack."""
+"""Fewest separate digits in a value of small letters and digits alone; a word with a number has fewer."""
 _SLASHES: Final = 16
-"""Characters for each slash in a value: a path has more of them."""
+"""Fewest characters for each slash in a value: a path has more slashes."""
 _PLACEHOLDER: Final = re.compile(r"(?i)xxx|\*\*\*|\.\.\.|your|example|placeholder|redacted|dummy|changeme|<|\$\{|test")
 
 
@@ -101,7 +101,7 @@ def credentials_in(text: str) -> list[Credential]:
 
 
 def _private_keys(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the places of private keys; where one has no end, none behind it has."""
+    """Yield the places of private keys. If one has no end, those behind it have none either."""
     begun = _KEY_BEGINS.search(text)
     while begun and (ended := _KEY_ENDS.search(text, begun.end() + _LEAST_KEY)):
         yield begun.start(), ended.end()
@@ -113,7 +113,7 @@ def _is_meant(value: str) -> bool:
 
 
 def _is_secret(value: str, sign: str) -> bool:
-    """Return whether a labelled value looks like a secret; one that is set by a sign may be of fewer characters."""
+    """Return whether a labelled value looks like a secret; one that a sign sets may have fewer characters."""
     if not _is_meant(value) or value.count("/") > max(2, len(value) // _SLASHES) or value.count(".") > 2:
         return False
     if re.fullmatch(r"[0-9a-f]{32,}|[0-9A-F]{32,}", value):
@@ -128,7 +128,7 @@ def _is_secret(value: str, sign: str) -> bool:
 
 
 def _bits(value: str) -> float:
-    """Return the bits a character of a value, as its own characters have it."""
+    """Return the entropy of a value in bits a character, from how often each of its characters occurs."""
     return -sum(n / len(value) * log2(n / len(value)) for n in (value.count(c) for c in set(value)))
 
 

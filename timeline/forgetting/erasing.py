@@ -1,4 +1,4 @@
-"""Say what an erasure would do, by what the store can be asked, and what of the conversation stays in others."""
+"""Report what an erasure would do, as far as the store can tell, and what of the conversation stays in others."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def would_erase(store: EventStore, conversation: str, forks: ForksOnErase)
 
 
 async def with_summaries(store: EventStore, report: ErasureReport) -> ErasureReport:
-    """Return an erasure's report, with the conversations that stay and begin with a summary of one that goes."""
+    """Return an erasure's report, with the conversations that stay and begin with a summary of an erased one."""
     summaries = await handed_over_from(store, dict.fromkeys(report.conversations, 1))
     left = [summary for summary in summaries if summary.conversation not in report.conversations]
     if not left:

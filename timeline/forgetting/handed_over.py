@@ -1,4 +1,4 @@
-"""Find the conversations that begin with a summary of another one: what is forgotten there may be said in it."""
+"""Find the conversations that begin with a summary of another one: it may say what is forgotten in the other one."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ if TYPE_CHECKING:
     from timeline.ports import ConversationInfo, EventStore
 
 _BEGINNING: Final = 8
-"""Versions among which the summary is: behind the opening and the policy, with the question before it."""
+"""The summary is among so many first versions: behind the opening, the policy and the question."""
 
 
 async def handed_over_from(store: EventStore, origins: Mapping[str, int]) -> list[Address]:
-    """Return the summaries of others, which reach a version of them, that conversations begin with; and of those again.
+    """Return the summaries with which other conversations begin, if they reach a version of one of these conversations.
+
+    A conversation that begins with a summary may itself be handed over; such summaries are included.
 
     Args:
         store: holds all of them.
-        origins: by conversation the first version that the summary reaches.
+        origins: for each conversation, the version that a summary of it must reach.
     """
     children: dict[str, list[ConversationInfo]] = {}
     async for info in store.conversations():
@@ -40,12 +42,12 @@ async def handed_over_from(store: EventStore, origins: Mapping[str, int]) -> lis
 
 
 def redactions_of(summaries: Sequence[Address]) -> str:
-    """Return the commands that redact summaries, in words."""
+    """Return the commands that redact summaries, for a message to the user."""
     return " and ".join(f"`timeline redact {summary.conversation} {summary.bare}`" for summary in summaries)
 
 
 async def _summary(store: EventStore, info: ConversationInfo, origin: str, first: int) -> int | None:
-    """Return the version of the summary that a conversation begins with; None where it does not reach so far."""
+    """Return the version of the summary with which a conversation begins; None if it does not reach ``first``."""
     found = None
     async for event in store.read(info.id, until=min(info.version, _BEGINNING)):
         block = appended_block(event.payload)

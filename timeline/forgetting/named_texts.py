@@ -1,7 +1,7 @@
 """Find the stored texts that a conversation names: system prompts, tools and tails of its recorded contexts.
 
-Where contexts were scavenged, the snapshots that were kept still name their prompts and tools, by which the provider's
-counts are compared; so their texts are still in the store.
+Where contexts were scavenged, the kept snapshots still name their prompts and tools, since the provider's counts are
+compared by these. So their texts are still in the store.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from timeline.ports import ConversationInfo, EventStore
 
 _HASHES: Final = re.compile("(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
-"""Matches what may be the hash of a text; the store knows which is."""
+"""Matches what may be the hash of a text; only the store knows whether it is one."""
 
 
 def texts_named(payload: Payload) -> set[str]:
@@ -38,20 +38,20 @@ async def texts_of(store: EventStore, info: ConversationInfo, *, after: int = 0)
 
 
 async def texts_left(store: EventStore, info: ConversationInfo, *, after: int = 0) -> set[str]:
-    """Return the hashes of prompts and tools that the snapshots name which a scavenge kept, behind a version."""
+    """Return the hashes of prompts and tools that the snapshots kept by a scavenge name, behind a version."""
     found: set[str] = set()
     until: int | None = None
     while info.first_version > 1 and (base := await store.load_base(info.id, until)) is not None:
         if base.snapshot is None or base.snapshot.version <= after:
             break
-        # Other parts of the state name the policy, whose text is the library's own.
+        # Other parts of the state name only the policy, whose text is the library's own.
         found.update(_HASHES.findall(compact_json(base.snapshot.state.get("reported"))))
         until = base.snapshot.version - 1
     return found
 
 
 async def named_by_others(store: EventStore, texts: Collection[str], conversations: Collection[str]) -> set[str]:
-    """Return those of some texts that other conversations than these name; it reads no further than it has to."""
+    """Return those of some texts that other conversations than these name. It stops reading once all are found."""
     left = set(texts)
     others = [info async for info in store.conversations() if info.id not in conversations] if left else []
     for info in others:

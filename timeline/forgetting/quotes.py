@@ -1,7 +1,7 @@
-"""What was redacted, as texts: find where another text quotes them, and take the quotes out.
+"""Find where a text quotes redacted content, and take the quotes out: `Quotes`.
 
-Texts are compared without their case, and with the forms of a letter that look alike as one. A text of few characters
-is in everything, and is no quote.
+Texts are compared without case, and forms of a letter that look alike count as one. A text of few characters occurs
+everywhere, and does not count as a quote.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from timeline.blocks import Block
 
 LEAST: Final = 8
-"""Characters of a text that is looked for in what may quote it."""
+"""Fewest characters of a text that is searched for."""
 LEAST_PART: Final = 16
-"""Characters of an argument, or a part of the data, that is looked for: a type or a short path is not made of it."""
+"""Fewest characters of an argument, or of a part of the data, that is searched for: types and short paths have less."""
 _KEPT: Final = frozenset(
     {
         "type",
@@ -51,16 +51,16 @@ _KEPT: Final = frozenset(
         "author",
     }
 )
-"""Fields of payloads that hold no text of a user's, but names and hashes that other events refer to."""
+"""Fields of payloads that hold no user's text, but names and hashes that other events refer to."""
 _NOT_OURS: Final = frozenset({"data", "parameters", "arguments"})
-"""Fields of payloads below which an application or a framework has words of its own, under whatever keys."""
+"""Fields of payloads whose values are an application's or a framework's own, keys included."""
 _WITH_KEYS: Final = _NOT_OURS | {"meta"}
-"""Those, and the application's own of a block, which goes with the block."""
+"""The same with ``meta``, the application's own data of a block, which is redacted with the block."""
 
 
 @dataclass(frozen=True)
 class Quotes:
-    """Texts that go.
+    """Texts that are to be forgotten.
 
     Attributes:
         texts: the texts.
@@ -70,14 +70,14 @@ class Quotes:
 
     @classmethod
     def of_blocks(cls, blocks: Collection[Block]) -> Quotes:
-        """Return the texts of blocks: their words, the arguments of calls, and what their parts say."""
+        """Return the texts of blocks: their own text, the arguments of calls, and the texts in their data."""
         whole = [text for block in blocks if len(text := block.text.strip()) >= LEAST and text != TOMBSTONE]
         parts = [text for block in blocks for text in _parts(block) if len(text) >= LEAST_PART]
         return cls(tuple(dict.fromkeys((*whole, *parts))))
 
     @cached_property
     def _needles(self) -> tuple[tuple[str, str], ...]:
-        """Each text with its case folded, and as it is; also as JSON writes it inside a string."""
+        """Each text folded, and as it is; also in the forms in which JSON writes it inside a string."""
         forms = {form for text in self.texts for form in (*written(text), _other_letters(text)) if form}
         longest = sorted(forms, key=len, reverse=True)
         return tuple((form.casefold(), form) for form in longest)
@@ -87,7 +87,7 @@ class Quotes:
         return tuple(dict.fromkeys(folded(form) for _, form in self._needles))
 
     def prepared(self) -> Quotes:
-        """Return these texts, made ready to be looked for: of long ones that takes a second."""
+        """Return these texts, ready to be searched for; for long texts the preparation takes a second."""
         _ = self._needles, self._alike, self._in_small_letters
         return self
 
@@ -116,16 +116,16 @@ class Quotes:
         if not self.are_in(text):
             return text
         small = text.casefold()
-        # Only of what is there a pattern is made: that of a block of 100 MB takes gigabytes.
+        # Make a pattern only of texts that are there: the pattern of a block of 100 MB takes gigabytes.
         for form in [form for needle, form in self._needles if needle in small]:
             text = re.sub(re.escape(form), TOMBSTONE, text, flags=re.IGNORECASE)
         if self._are_alike(text):
             text = self._without_alike(text)
-        # What is the same only where letters are put together is found by neither.
+        # Neither search finds a text that is equal only once letters and their marks are combined.
         return TOMBSTONE if self.are_in(text) else text
 
     def _without_alike(self, text: str) -> str:
-        """Return a text without what looks like one of them: each letter with its marks is compared as one."""
+        """Return a text without what looks like one of them; each letter is compared together with its marks."""
         letters = _letters(text)
         folded_letters = [folded(letter) for letter in letters]
         starts = [0, *accumulate(map(len, folded_letters))]
@@ -144,8 +144,8 @@ class Quotes:
     def out_of_json(self, value: Any, fixed: Collection[str] = ()) -> Any:
         """Return a payload's JSON without what its texts quote.
 
-        The names of its fields stay, and the values of those that others refer to. Below a field that holds what is an
-        application's own, keys go too.
+        The names of its fields stay, and so do the values that other events refer to. Below a field whose values are an
+        application's own, keys are cleaned, too.
 
         Args:
             value: the JSON.
@@ -178,7 +178,7 @@ class Quotes:
             return [self._everywhere(item) for item in value]
         if isinstance(value, dict):
             return {self.out_of(key): self._everywhere(item) for key, item in value.items()}
-        if _is_number(value):  # an account's, say: it is found as words are
+        if _is_number(value):  # a number may be redacted content, too, such as that of a bank account
             return TOMBSTONE if self.are_in(json.dumps(value)) else value
         return self.out_of(value) if isinstance(value, str) else value
 
@@ -189,7 +189,7 @@ def written(text: str) -> tuple[str, str, str]:
 
 
 def folded(text: str) -> str:
-    """Return a text without case, and with the compatible forms of its letters as one."""
+    """Return a text without case, and with one form for each letter of several compatible forms."""
     if text.isascii():
         return text.casefold()
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
@@ -211,7 +211,7 @@ def strings_and_keys(value: Any) -> Iterator[str]:
 
 
 def words_of(value: Any, fixed: Collection[str]) -> Iterator[str]:
-    """Yield the strings of a payload's JSON, and the keys and numbers of an application's own; see `out_of_json`."""
+    """Yield the strings of a payload's JSON, and the keys and numbers of application data; see `out_of_json`."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
@@ -241,7 +241,7 @@ def _letters(text: str) -> list[str]:
 
 
 def _other_letters(text: str) -> str:
-    """Return the form of a text that a text of plain letters has; empty where that is its own."""
+    """Return a text in the form that plain letters have; empty if it has that form already."""
     return "" if text.isascii() or (plain := folded(text)) == text.casefold() else plain
 
 

@@ -1,7 +1,7 @@
 """Redact: overwrite content where it is stored, write anew what was made of it, and leave no copy in the store's files.
 
-What is decided is pure (`rewriting`); this module reads the conversations that share the content, gives the store all
-its new payloads at once, and begins again where another writer came in between.
+`rewriting` decides, without I/O. This module reads the conversations that share the content, gives the store all new
+payloads at once, and begins again if another writer appended in between.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ VALUE: Final = "value:"
 """What the name of a content-addressed text begins with; its sha256 follows."""
 _ERASE: Final = "`timeline erase {}` removes the conversation"
 _LONG: Final = 256 * 1024
-"""Characters of a text that is looked through in a thread, so that the event loop goes on."""
+"""A text of so many characters is searched in a thread, so that the event loop goes on."""
 _TRIES: Final = 20
 _OF_ONE: Final = (BlockNotFound, ConversationErased, ConversationNotFound, HistoryUnavailable, UnderLegalHold)
-"""The errors that concern one conversation: the others can be redacted all the same."""
+"""The errors that concern one conversation only: the others can still be redacted."""
 _PLACES: Final[tuple[tuple[type[Payload], str], ...]] = (
     (CompactionCompleted, "summaries"),
     (BlocksHidden, "replacements"),
@@ -83,13 +83,13 @@ _PLACES: Final[tuple[tuple[type[Payload], str], ...]] = (
 
 @dataclass(slots=True)
 class _Wanted:
-    """What is to go, as it was found in the conversation that was asked about."""
+    """What is to be redacted, as it was found in the conversation that was asked about."""
 
     blocks: dict[int, Block] = field(default_factory=dict)
     events: set[int] = field(default_factory=set)
     """Versions of events that hold no block, but words to take out."""
     scavenged: dict[int, str] = field(default_factory=dict)
-    """The paths of blocks that are gone already, by version: facts of them are left, and answers that repeat them."""
+    """By version, the paths of blocks that were scavenged, but of which facts or answers of the recall tool are left."""
     values: dict[str, str] = field(default_factory=dict)
     """Content-addressed texts by hash."""
 
@@ -212,12 +212,12 @@ class _Written:
     """What one redaction wrote, or would write.
 
     Attributes:
-        conversations: those that it touched.
+        conversations: those that it changed.
         events: the place of each event that was written anew, by ``conversation@version``.
-        counts: number of all else, by place.
-        left: by place why something was not reached.
-        replaced: the hashes of the stored texts that it replaced; one that others still name is left.
-        origins: by conversation the first version of which something went: a summary of it may be handed over.
+        counts: numbers of everything else that was written anew, by place.
+        left: for each place that was not reached, the reason.
+        replaced: the hashes of the stored texts that it replaced; a text that others still name is left.
+        origins: for each conversation the first redacted version; a summary that reaches it may be handed over.
     """
 
     conversations: tuple[str, ...]
@@ -288,14 +288,14 @@ async def _path_of(store: EventStore, conversation: str, version: int) -> str:
 
 @dataclass(slots=True)
 class _Plan:
-    """What is written where, for all conversations that share what goes."""
+    """What is written where, for all conversations that share the redacted content."""
 
     store: EventStore
     wanted: _Wanted
     reason: str
     text: str
     owners: dict[int, str] = field(default_factory=dict)
-    """The conversation that holds each version which goes."""
+    """The conversation that holds each redacted version."""
     parts: list[Rewriting] = field(default_factory=list)
     targets: dict[str, dict[int, str]] = field(default_factory=dict)
     checksums: dict[str, dict[int, str]] = field(default_factory=dict)
@@ -306,9 +306,9 @@ class _Plan:
     """The new hash by the old one."""
     shared: dict[str, dict[int, Payload]] = field(default_factory=dict)
     first: int = 0
-    """The first version of which something goes; 0 where only stored texts do."""
+    """The first redacted version; 0 where only stored texts are redacted."""
     covering: dict[str, None] = field(default_factory=dict)
-    """Summaries of what was scavenged: their places, in the order of the log."""
+    """The places of summaries of scavenged blocks, in the order of the log."""
 
     async def made(self, conversation: str) -> _Plan:
         """Read every conversation that shares what goes, parents first, and decide what it is to hold."""
@@ -320,7 +320,7 @@ class _Plan:
         own = await self.store.info(conversation)
         versions = self.wanted.versions
         self.owners = {version: await owner_of(self.store, own, version) for version in versions}
-        # What quotes it may be older than it is, and shared with forks that do not have it.
+        # An event that quotes the content may be older than it, and shared with forks that do not have the content.
         probe, _, _ = await self._gone_through(own, quotes, {}, 0)
         first = min([*versions, *probe.payloads], default=own.version)
         self.first = first if versions else 0
@@ -403,7 +403,7 @@ class _Plan:
         return {version: known for version, known in of.get(parent, {}).items() if version <= info.base}
 
     async def _values_of(self, info: ConversationInfo, quotes: Quotes) -> dict[str, str]:
-        """Return the new hash of each stored text that a conversation names and that quotes what goes, by its own."""
+        """Return, by the old hash, the new hash of each stored text of a conversation that quotes redacted content."""
         held = await self.store.values(await texts_of(self.store, info))
         for hash_, old in held.items():
             new = quotes.out_of_value(old)
@@ -437,7 +437,7 @@ class _Plan:
         return replace(part, events=[new_event(id_, at, p) for id_, p in zip(ids, payloads, strict=True)])
 
     def written(self, counts: Mapping[str, int]) -> _Written:
-        """Return what is written; what the store says of titles is counted with the events that have them."""
+        """Return what is written. Titles, which the store counts, are counted with the events that have them."""
         touched = [part for part in self.parts if part.payloads or self.targets[part.conversation]]
         events = {
             f"{part.conversation}@{version}": _place(part.payloads[version], version, part.blocks)
@@ -452,7 +452,7 @@ class _Plan:
         return {part.conversation: self.first for part in self.parts} if self.first else {}
 
     def _kept(self) -> dict[str, str]:
-        """Return by place why it keeps what it may say of what goes."""
+        """Return each place that may still quote the redacted content, with the reason why it stays."""
         left = self._kept_names()
         if self.covering and not self.text:
             left["summaries"] = (
@@ -462,7 +462,7 @@ class _Plan:
         return left
 
     def _kept_names(self) -> dict[str, str]:
-        """Return why a path keeps what it is made of."""
+        """Return each path that may still quote the redacted content, with the reason why it stays."""
         if not self.text:
             return {}
         quotes = Quotes((self.text,))
@@ -494,7 +494,7 @@ async def owner_of(store: EventStore, info: ConversationInfo, version: int) -> s
 
 
 async def _family(store: EventStore, owner: ConversationInfo, first: int) -> list[ConversationInfo]:
-    """Return a conversation and the forks that share a version of it, and theirs, parents first."""
+    """Return a conversation and the forks that share a version of it, forks of forks included, parents first."""
     found = [owner]
     for info in found:
         forks = await store.forks(info.id)
@@ -503,7 +503,7 @@ async def _family(store: EventStore, owner: ConversationInfo, first: int) -> lis
 
 
 async def _with_summaries(store: EventStore, written: Sequence[_Written]) -> ErasureReport:
-    """Return the report, with the summaries of it that other conversations begin with: blocks of their own."""
+    """Return the report, with the summaries of the redacted content with which other conversations begin."""
     report = report_of(written)
     origins: dict[str, int] = {}
     for one in written:
@@ -537,13 +537,14 @@ def _stay(texts: Collection[str]) -> str:
 async def _scrubbed(store: EventStore, written: Sequence[_Written]) -> ErasureReport:
     """Rewrite the store's files without what was overwritten; return the report, which says whether that was possible.
 
-    Which texts stay is asked behind all redactions: one that another conversation names may go with that one's.
+    Which texts stay is asked after all redactions: a text that another conversation names may go with the redaction of
+    that conversation.
     """
     report = await _with_summaries(store, written)
     if held := await store.values({hash_ for one in written for hash_ in one.replaced}):
         report = replace(report, left={**report.left, "values": _stay(held)})
     try:
         await store.shrink()
-    except StoreError as refusal:  # whatever it is, the words are gone from the log
+    except StoreError as refusal:  # report any refusal, and do not raise it: the log itself is redacted already
         return replace(report, left={**report.left, "files": str(refusal)})
     return replace(report, physical=True)

@@ -1,8 +1,8 @@
 """Decide what becomes of each event of a conversation when content of it is redacted. Pure: events in, payloads out.
 
-What was redacted goes, and so does everything made of it: the replacement shown in its place, summaries that covered it
-and the summaries of those, their digests, hashes of contexts and bodies that it was in. Summaries are written anew from
-what is left. Other events lose the words that they quote.
+Redacted content is erased, and so is everything made of it: the replacement in its place, the summaries that covered
+it, the summaries of those, their digests, and the hashes of contexts and bodies that contained it. Summaries are
+written anew from what is left. Other events lose the words that they quote.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ if TYPE_CHECKING:
 RECALL: Final = "recall"
 """Name of the tool that reads a block back: its result repeats the block."""
 UNNAMED: Final = "redacted"
-"""Name of a tool whose own name is erased: providers take letters, digits, and hardly more."""
+"""Replaces the erased name of a tool: providers allow hardly more than letters and digits in it."""
 _ERRORS: Final = {CompactionFailed: "detail", HookFailed: "error", ModelCalled: "error"}
 _SHOWN: Final = (CompactionCompleted, BlocksHidden)
-"""Payloads, besides blocks, of which a context shows text."""
+"""Payloads, besides blocks, whose texts a context shows."""
 
 
 @dataclass(slots=True)
@@ -64,11 +64,11 @@ class Rewriter:
     """Goes through the events of one conversation, shared ones first, and collects what is written anew.
 
     Args:
-        fold: the fold that the readable log begins with; it goes along.
-        targets: versions of the blocks whose content goes, each with the reason.
-        quotes: their texts, or the words to take out.
-        texts: their words, for titles, which begin as they do.
-        answered: ids of the calls whose results they are.
+        fold: the fold with which the readable log begins; each event is applied to it.
+        targets: versions of the blocks whose content is erased, each with the reason.
+        quotes: the texts of these blocks, or the words to take out.
+        texts: their texts as they begin, for titles, which begin like them.
+        answered: ids of the calls whose results are among them.
         values: content-addressed texts that are replaced: the new hash by the old one.
         shared: new payloads of events that the conversation shares with its parents.
         base: the last version that it shares.
@@ -92,10 +92,10 @@ class Rewriter:
     _changed_since: float = inf
     """The first version at which something that a context may show was written anew."""
     _blind: bool = False
-    """Whether the fold could not go on, so that summaries are not written anew but emptied."""
+    """Whether the fold could not go on; summaries are then emptied instead of written anew."""
 
     def __post_init__(self) -> None:
-        """Make the eraser, which knows what was made of what."""
+        """Make the eraser, which knows which content was made from which."""
         self._eraser = Eraser(dict.fromkeys(self.targets, inf), self.targets, self.texts)
 
     def take(self, event: Event) -> None:
@@ -112,14 +112,14 @@ class Rewriter:
         self._fold(event, new or old)
 
     def go_on_from(self, fold: Fold, at: datetime) -> None:
-        """Go on from a fold of all events before, as they are written anew; what goes of its window is redacted."""
+        """Go on from a fold of all earlier events in their new form, and redact the targets in its window."""
         self.fold = fold
         for version in self.targets:
             if version <= fold.version and fold.live(version) is not None:
                 fold.apply(fold.version, at, BlockRedacted(version=version))
 
     def _pair(self, version: int, block: Block | None) -> None:
-        """Note which block is the other half of a redacted call or result: its replacement quotes it."""
+        """Note which block is the other half of a redacted call or result: its replacement quotes the redacted one."""
         if isinstance(block, ToolCall):
             self._calls.add(version, block)
         elif block is not None and block.call_id is not None:
@@ -144,7 +144,7 @@ class Rewriter:
         """Return the payload of an event without what goes; None where nothing changes."""
         old = event.payload
         if isinstance(old, BlocksHidden) and old.reason in ABRIDGED:
-            # An abridged result shows its own words, and a later one may refer to them: they go with it alone.
+            # An abridged result shows only its own words, so they are erased with it alone, and not with another block.
             return self._eraser.erase(event.version, old)
         new = self._eraser.erase(event.version, old) or old
         if isinstance(old, CompactionCompleted):
@@ -198,7 +198,7 @@ class Rewriter:
             text = self.quotes.out_of(payload.block.text)
             return payload.model_copy(update={"block": payload.block.model_copy(update={"text": text})})
         if isinstance(payload, BlockAppended | BlockRedacted):
-            return payload  # another block is another block, to be redacted for itself
+            return payload  # a block that quotes another one is redacted only by itself
         name = _ERRORS.get(type(payload))
         if name is not None and getattr(payload, name) and self.quotes.hold(getattr(payload, name)):
             payload = payload.model_copy(update={name: TOMBSTONE})
@@ -209,20 +209,20 @@ class Rewriter:
         for old, new in self.values.items():
             clean = clean.replace(old, new)
         value, fixed = json.loads(clean), fixed_words(type(payload))
-        # Not in its text, where what strings of JSON say is escaped twice.
+        # Search the values, and not the JSON text, where JSON inside a string is escaped twice.
         if self.quotes.are_in("\n".join(words_of(value, fixed))):
             clean = compact_json(self.quotes.out_of_json(value, fixed))
         if clean == text:
             return payload
         left = decode_payload(event.type, event.schema_version, clean)
         if isinstance(left, ModelCalled) and isinstance(payload, ModelCalled) and left.request != payload.request:
-            return without_hash(left)  # it is over the words, and the body could not be built again
+            return without_hash(left)  # the hash covers the redacted words, and the body cannot be built again
         return left
 
 
 @cache
 def fixed_words(model: type[BaseModel]) -> frozenset[str]:
-    """Return the names of the fields of a payload, and of what is in it, whose values are words of ours."""
+    """Return the names of the fields of a payload, nested ones included, whose values are words of the library."""
     found: set[str] = set()
     for name, each in model.model_fields.items():
         for part in _parts(each.annotation):
@@ -234,7 +234,7 @@ def fixed_words(model: type[BaseModel]) -> frozenset[str]:
 
 
 def _parts(annotation: Any) -> Iterator[Any]:
-    """Yield an annotation and all that it is made of: of ``tuple[Named, ...] | None`` also ``Named``."""
+    """Yield an annotation and all its parts: for ``tuple[Named, ...] | None`` also ``Named``."""
     yield annotation
     for part in get_args(annotation):
         yield from _parts(part)
@@ -256,7 +256,7 @@ def repeats(block: Block, path: str, version: int) -> bool:
 async def recalled(
     store: EventStore, conversation: str, paths: Mapping[int, str], targets: Mapping[int, str]
 ) -> dict[int, str]:
-    """Return the results of the recall tool that repeat blocks which go, each with the reason.
+    """Return the results of the recall tool that repeat redacted blocks, each with the reason.
 
     Args:
         store: holds the conversation.

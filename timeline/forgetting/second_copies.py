@@ -1,7 +1,7 @@
-"""Take out what Claude Code keeps of a tool's result a second time: beside the message, as the tool made it.
+"""Take out the second copy of a tool's result that Claude Code keeps beside the message, in the tool's own form.
 
-That copy says the same in other words, which no search for a quote finds: a file without the numbers of its lines, two
-outputs apart, the whole file of which an edit shows a part.
+No search for a quote finds that copy, since its form differs: a file without the numbers of its lines, two outputs
+apart from each other, or a whole file where an edit shows a part.
 """
 
 from __future__ import annotations

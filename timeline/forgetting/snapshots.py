@@ -1,4 +1,4 @@
-"""Write a snapshot anew where events that it quotes were written anew: what it shows stays what the log folds to."""
+"""Write a snapshot anew after the events that it quotes were: it must stay equal to the fold of the log."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def snapshot_anew(
         snapshot: the snapshot.
         payloads: the new payloads by version, those of the shared past included.
         values: the new hash of each stored text that is replaced, by the old one.
-        quotes: what goes, of the names of models and responses too.
+        quotes: what is redacted, also from the names of models and responses.
     """
     text = compact_json(snapshot.state)
     for hash_, replaced_by in values.items():
@@ -57,7 +57,7 @@ async def base_anew(  # noqa: PLR0917 - what a base is made of, and what is to b
     values: Mapping[str, str],
     quotes: Quotes,
 ) -> Fold:
-    """Return the fold that the readable log goes on from, with what its events say now.
+    """Return the fold with which the readable log begins, with what the events say now.
 
     Args:
         store: holds the conversation.
@@ -75,7 +75,7 @@ async def base_anew(  # noqa: PLR0917 - what a base is made of, and what is to b
 
 
 def _unname(state: dict[str, Any], quotes: Quotes) -> None:
-    """Take what goes out of the names that a state has of a model and a response."""
+    """Take redacted words out of the names of a model and a response in a state."""
     turns: Any = state.get("turns")
     reported: Any = state.get("reported")
     names: tuple[tuple[Any, Any], ...] = ((state, "model"), (turns, "response_id"), (reported, 0))
@@ -91,7 +91,7 @@ def _at(holder: Any, place: Any) -> Any:
 def _item(item: dict[str, Any], payloads: Mapping[int, Payload]) -> dict[str, Any]:
     own, decision = payloads.get(item["version"]), payloads.get(item.get("changed_at") or 0)
     if item.get("redacted"):
-        return item  # an earlier redaction, which left the content in the log: it counts as its tombstone
+        return item  # redacted by an earlier release, which left the content in the log: it counts as its tombstone
     if isinstance(own, BlockAppended | CompactionCompleted):
         item = {**item, "tokens": own.tokens}
     elif isinstance(own, UnknownPayload):

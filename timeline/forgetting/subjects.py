@@ -1,6 +1,6 @@
 """Find every place of a store at which a text is said, before it is erased.
 
-Texts are compared as they are, and folded: without case, and with the forms of a letter that look alike as one.
+Texts are compared as they are, and folded: without case, and with one form for forms of a letter that look alike.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class FoundPlace:
     """A place at which a text is said.
 
     Attributes:
-        conversation: the conversation that holds it; of a shared past, the one that it was forked from.
+        conversation: the conversation that holds it; for a shared past, the one that it was forked from.
         place: what `Timeline.redact` takes for it: an address, or ``value:`` and a sha256. A path, and the id of a
             conversation, cannot be rewritten: erase the conversation.
-        kind: what it is. A summary and a replacement are made of blocks, and go with these. A fact is left of a block
-            that was scavenged.
+        kind: what it is. A summary and a replacement are made from blocks, and are redacted with them. A fact is of a
+            block that was scavenged.
         path: path of the block; empty without one.
-        exact: whether it is said exactly so at least once; False where it is only the same when both are folded.
+        exact: whether it is said exactly so at least once; False where the texts are equal only when both are folded.
         times: how often it is said there.
     """
 
@@ -116,8 +116,8 @@ async def _said_in(
             for place in _places(event, text):
                 yield place
     among = set(wanted)
-    # Only of removed events does a fact say what no event says. The facts of all others are not even made, which would
-    # take longer than to read the log.
+    # A fact says what no event says only if its event was removed. The facts of other events are not even made, since
+    # that would take longer than to read the log.
     scavenged = {info.id: info async for info in infos if info.first_version > 1 and info.id in among}
     async for place in _facts(store, scavenged, text):
         yield place
@@ -134,7 +134,7 @@ async def _infos(store: EventStore, conversations: Sequence[str]) -> AsyncIterat
 
 
 async def _facts(store: EventStore, scavenged: Collection[str], text: str) -> AsyncIterator[FoundPlace]:
-    """Yield the facts that are left of scavenged blocks; what a fork shares is its parent's."""
+    """Yield the facts that are left of scavenged blocks; those of a shared past belong to the parent."""
     if not scavenged:
         return
     async for fact in store.facts(conversation=scavenged):
@@ -179,7 +179,7 @@ async def _values(store: EventStore, conversation: str, hashes: Sequence[str], t
 
 
 def _said(text: str, within: Iterable[str]) -> tuple[bool, int] | None:
-    """Return whether texts say one exactly, and how often they say it; None where they do not."""
+    """Return whether some texts say a text exactly, and how often they say it; None where they do not."""
     counts: Counter[bool] = Counter()
     wanted = folded(text)
     forms = set(written(text))

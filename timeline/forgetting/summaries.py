@@ -61,7 +61,7 @@ def summary_anew(window: Window, old: CompactionCompleted, known: WindowFacts) -
 
 
 def _counter(unit: str) -> TokenCounter:
-    """Return the counter of a stored figure; that of most policies where an application counted by its own."""
+    """Return the counter of a stored figure; the usual one where an application used a counter of its own."""
     name, ratio = parts_of_unit(unit)
     return in_unit(get_counter(name if name in COUNTER_NAMES else "o200k_base"), ratio)
 
@@ -91,7 +91,7 @@ def _part(kind: SummaryKind, items: Sequence[Item], previous: str, old: str, cou
     if not blocks:
         return previous
     most = max(_LEAST_TOKENS, counter.count(old))
-    # Without a task: of the prompts among the blocks the newest one is it.
+    # No task is given, so that the newest prompt among the blocks is the task.
     request = SummaryRequest(kind, blocks, previous or None, None, most, counter)
     from timeline import summarizers  # noqa: PLC0415 - the lazy re-export: the core does not import the package
 
