@@ -1,7 +1,7 @@
-"""Read what conversations hold themselves, with nothing left out.
+"""Read the events that conversations hold themselves, with nothing left out.
 
 `EventStore.read_all` is made for followers: it ends where an older transaction of the server still writes, in any of
-its databases, so that nothing appears behind them. An answer that ends there says of what is stored that it is not.
+its databases, so that nothing appears behind them later. So events may be stored that it does not return yet.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from timeline.ports import EventStore
 
 _PAUSES: Final = (0.0, 0.01, 0.02, 0.04, 0.08)
-"""Seconds between two looks whether other writers have ended: most of them do within milliseconds."""
+"""Seconds between two checks whether other writers have ended: most of them end within milliseconds."""
 
 
 async def own_events(
@@ -39,8 +39,8 @@ async def own_events(
 async def all_events(store: EventStore, types: Collection[str]) -> AsyncIterator[Event]:
     """Iterate over the events of some types of all conversations: those of each by version.
 
-    They are read at once where a read of all conversations reaches everything that was appended before. Where a
-    transaction holds it up, each conversation is read by itself, which takes a look-up or two for each.
+    One read returns them all, if it reaches everything that was appended before. Where a transaction holds it up, each
+    conversation is read by itself, which takes a look-up or two for each.
     """
     if await _is_reached(store):
         async for event in store.read_all(types=types):

@@ -1,7 +1,7 @@
-"""Run an application's code in a task of its own: however it ends, it ends nothing else (`run_apart`).
+"""Run an application's code in a task of its own, so that it ends nothing else, however it ends: `run_apart`.
 
-Code that cancels its task, or awaits a task that was cancelled, would end whatever awaits it. An SDK's panic derives
-from `BaseException`, and would pass every handler of errors (ADR 0028).
+Code that cancels its task, or awaits a cancelled task, would otherwise end its caller, too. An SDK's panic derives from
+`BaseException`, and would pass every handler of errors (ADR 0028).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Unanswered(NamedTuple):
 
     Attributes:
         error: what it raised.
-        is_late: its time was over, and the error says so.
+        is_late: whether its time was over; the error then says so.
     """
 
     error: BaseException
@@ -38,7 +38,7 @@ async def run_apart(work: Callable[[], Awaitable[T]], seconds: float = math.inf)
 
     Args:
         work: the code.
-        seconds: until it is cancelled.
+        seconds: the code is cancelled after this time.
 
     Raises:
         BaseException: one of `SIGNALS`, by itself and in no exception group.
@@ -58,7 +58,7 @@ async def run_apart(work: Callable[[], Awaitable[T]], seconds: float = math.inf)
     with anyio.move_on_after(seconds):
         async with anyio.create_task_group() as group:
             group.start_soon(run)
-    # Out of the list, which the frames of an error hold: what the code was about would wait for the collector.
+    # Take it out of the list: an error's frames hold the list, and the cycle would keep the code's objects alive.
     outcome = ended.pop() if ended else Unanswered(TimeoutError(), is_late=True)
     if isinstance(outcome, Unanswered) and (signal := _signal(outcome.error)) is not None:
         raise signal

@@ -1,7 +1,7 @@
-"""Queue of appends: the first one writes for all that came meanwhile, in one transaction (design: The log).
+"""Queue of appends: the first one writes all that came meanwhile, in one transaction (design: The log).
 
-The waiting appends are woken together. Queued at the lock, each would take a turn of the event loop only to learn that
-its append is written.
+The waiting appends are woken together. If they queued at the lock, each would take a turn of the event loop only to
+learn that its append is written.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class _WaitingAppend:
         try:
             raise error
         finally:
-            del error  # its frames would hold it, and it them: what was to be appended would wait for the collector
+            del error  # the error and its frames would hold each other, and the drafts in them, until a collection
 
 
 class AppendQueue:
@@ -79,8 +79,8 @@ class AppendQueue:
         Args:
             drafts: to append.
             counter: the name of the counter of their tokens.
-            write: writes them, and others with them. Not kept: a log that its queue holds would hold itself, and be
-                gone only after a whole collection.
+            write: writes them, and others with them. The queue does not keep it: a log whose queue refers to it would
+                be freed only by a full garbage collection.
 
         Raises:
             TimelineError: the error of ``write`` for these drafts alone.
@@ -94,7 +94,7 @@ class AppendQueue:
                 else:
                     await self._write_all(own, write)
         finally:
-            self._waiting.pop(own, None)  # it was cancelled, or the append that wrote for it failed
+            self._waiting.pop(own, None)  # it may still wait: it was cancelled, or the append that wrote it failed
             if not self._writing:
                 self._wake_next()
         return own.result()
@@ -104,7 +104,7 @@ class AppendQueue:
         self._writing = True
         together: list[_WaitingAppend] = []
         try:
-            async with self._lock:  # taken first: the queue grows until it is this append's turn
+            async with self._lock:  # take the lock before the queue is read: it grows until this append's turn
                 del self._waiting[own]
                 together = [own, *list(self._waiting)[:_MOST_TOGETHER]]
                 for each in together[1:]:
@@ -128,7 +128,7 @@ class AppendQueue:
         drafts = [draft for each in together for draft in each.drafts]
         try:
             blocks = iter(await write(drafts, together[0].counter))
-        except AppendUncertain as error:  # it may be found after a crash: written anew, it would have other ids
+        except AppendUncertain as error:  # the events may be stored: written again, they would have other ids
             for each in together:
                 each.error = error
         except TimelineError:

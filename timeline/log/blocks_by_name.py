@@ -1,7 +1,7 @@
 """Find the event that appended a block, by the block's path or address.
 
-What a text names is decided here and nowhere else: for reading, for decisions, for the model's recall tool, for MCP and
-for the command line. Where it names no block, the error says what it names instead, and which blocks are near.
+Only this module decides what a text names: for reading, for decisions, for the model's recall tool, for MCP and for the
+command line. If the text names no block, the error says what it names instead, and which blocks are near.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _KINDS: Final = ("ar", "tc", "fi", "so", "su", "bl")
 _MOST_LIKELY: Final = 3
 _MOST_COMPARED: Final = 200
 _LONGEST: Final = 1_000
-"""No path is longer, and to compare one that is would take seconds."""
+"""Most characters of a path. A longer text is no path, and to compare it with the paths would take seconds."""
 
 _AROUND: Final = 8
-"""How many versions before and behind an address are looked at for the nearest blocks."""
+"""The nearest blocks are looked for among so many versions before and behind an address."""
 _NEAREST: Final = 3
 
 
 class FoundBlock(NamedTuple):
     """A block with the event that appended it, and the conversation in which it was looked up.
 
-    Of a fork's shared past that is the fork, although the event is its parent's.
+    For a block of a fork's shared past, that conversation is the fork, although the event is its parent's.
     """
 
     conversation: str
@@ -97,7 +97,7 @@ async def find_readable(store: EventStore, conversation: str, name: str) -> Foun
 
 
 async def _is_subagent(store: EventStore, conversation: str, of: str) -> bool:
-    """Return whether a conversation is that of a subagent which another one called, directly or in between."""
+    """Return whether a conversation is a subagent's that another conversation called, directly or through others."""
     seen: set[str] = set()
     while conversation and conversation not in seen:
         seen.add(conversation)
@@ -114,7 +114,7 @@ async def _is_subagent(store: EventStore, conversation: str, of: str) -> bool:
 
 
 async def _shares(store: EventStore, conversation: str, address: Address) -> bool:
-    """Return whether an address is one of a past that a conversation shares with those that it was forked from."""
+    """Return whether an address lies in the past that a conversation shares with those that it was forked from."""
     info = await store.info(conversation)
     while info.parent is not None and address.version <= info.base:
         if info.parent.conversation == address.conversation:
@@ -164,7 +164,7 @@ async def _nearest(store: EventStore, conversation: str, version: int, until: in
 
 
 async def _no_path(store: EventStore, conversation: str, name: str, until: int | None) -> BlockNotFound:
-    """Return the error for a path that nothing has; a bare number, or an ``@`` by itself, was meant as an address."""
+    """Return the error for a path that no block has; a bare number, or ``@`` alone, was meant as an address."""
     if name.startswith(SIGN):
         problem = f"an address is {SIGN} and a version, such as {SIGN}152"
         return BlockNotFound(conversation, name, problem=problem)

@@ -1,17 +1,17 @@
 """Let the garbage collector rest while a thread works on a long window, or an import runs: `collector_at_rest`.
 
-Such work makes objects for each block, and most live until it is done. The collector takes them for memory that grew,
-and walks all objects of the process for it, while every thread waits: 100 ms with three conversations of a million
-tokens. When the work is done they are gone without it.
+Such work makes objects for each block, and most of them live until it is done; then they are freed without the
+collector. But meanwhile the collector sees memory that grows, and walks all objects of the process, while every thread
+waits: 100 ms with three conversations of a million tokens.
 
-An import makes objects that all stay: there the search for garbage took a tenth of the time of a first use.
+The objects that an import makes all stay. There the search for garbage took a tenth of the time of a first use.
 
-What is still there at the end is what was asked for, and counts as old from then on: a collection of the young ones is
-due at once, and would walk all of it, 30 ms of a long plan.
+At the end, only the result is left. Its objects are marked as old: otherwise a collection of the young objects would be
+due at once, and would walk all of them, 30 ms for a long plan.
 
-That sets back Python's own counts of when to look at older objects, which it would never come to in a process that does
-such work again and again. So they are counted here, and all objects are collected once as many were made old as Python
-would let pass, a quarter of what there is, and at least `_UNSEEN`.
+But to mark objects as old resets Python's own counts, by which it decides when to look at older objects. In a process
+that does such work again and again it would never look at them. So the objects are counted here. All objects are
+collected once as many were made old as Python would let pass: a quarter of all, and at least `_UNSEEN`.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ if TYPE_CHECKING:
 
 
 _UNSEEN: Final = 500_000
-"""Objects that may be made old before the next whole collection, at least. What sixty agents left behind was 0.3 KB an
-object: 150 MB, if all of them were garbage."""
+"""At least so many objects may be made old before the next full collection. Those that sixty agents left had 0.3 KB
+each: 150 MB, if all of them were garbage."""
 _OF_PYTHON: Final = 1_000
-"""Objects that the interpreter may keep from the collector by itself: that of Python 3.12 begins with some hundreds."""
+"""Objects that the interpreter itself may keep from the collector: Python 3.12 begins with some hundreds."""
 
 
 class _Rest:
-    """The rest of one piece of work at a time: pieces that overlap would keep the collector from working for ever."""
+    """Lets the collector rest for one piece of work at a time: pieces that overlap could keep it at rest for ever."""
 
     def __init__(self) -> None:
         self._taken = Lock()
         self._thresholds = gc.get_threshold()
         self._keeps_some = False
-        self._collections = 0  # whole ones, of the process, when it was last looked at
+        self._collections = 0  # full collections of the process, when they were last counted
         self._unseen = 0  # objects that were made old since
-        self._kept = 0  # objects that the last one of ours left
+        self._kept = 0  # objects that were left by the last full collection started here
 
     @contextmanager
     def during(self) -> Iterator[None]:
-        """Rest while something is done; what an application sets meanwhile stays."""
+        """Let the collector rest during the body; a setting that an application makes meanwhile stays."""
         if not self._taken.acquire(blocking=False):
             yield
             return
@@ -71,10 +71,10 @@ class _Rest:
             gc.set_threshold(*self._thresholds)
 
     def _age(self) -> None:
-        """Make every object an old one without a walk over them, or collect them all where that is due.
+        """Mark every object as old without a walk over them, or collect all objects where that is due.
 
-        An application that keeps objects from the collector would lose that, and so nothing is done there. Once
-        that was seen it is asked no more: the answer takes a walk over them.
+        Nothing is done where an application keeps objects from the collector itself, since marking would undo that.
+        Once this was seen it is not asked again, since the answer takes a walk over these objects.
         """
         self._keeps_some = self._keeps_some or gc.get_freeze_count() > _OF_PYTHON
         if self._keeps_some:

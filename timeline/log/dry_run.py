@@ -143,14 +143,14 @@ class DryRunLog(FoldedLog):
         return payload if self._screen is None else self._screen(payload)
 
     def _leaving(self, payload: Payload) -> None:
-        """Keep nothing: the store has the facts. To take them costs more than the rest of a compaction."""
+        """Keep nothing: the store has the facts, and to take them here costs more than the rest of a compaction."""
 
     async def paths_taken(self, stems: Collection[str]) -> set[str]:
         """Return the paths in use that begin with one of the stems."""
         return await super().paths_taken(stems) | await self._taken_by_then(stems)
 
     async def _taken_by_then(self, stems: Collection[str]) -> set[str]:
-        """Return the stored paths in use; where this log began in the past, none that was given out later."""
+        """Return the stored paths in use; if this log began in the past, without those that were given later."""
         conversation = self._fold.conversation
         taken = await self._store.paths_taken(conversation, stems)
         if not taken or (await self._store.info(conversation)).version <= self._begun:
@@ -160,7 +160,7 @@ class DryRunLog(FoldedLog):
     async def _version_of(self, path: str) -> int:
         try:
             found = await self._store.find(self._fold.conversation, path)
-        except HistoryUnavailable as gone:  # what was scavenged keeps its path
+        except HistoryUnavailable as gone:  # a scavenged block keeps its path
             return gone.version
         return self._begun if found is None else found.version
 

@@ -13,11 +13,11 @@ from timeline.blocks import Block, UserPrompt, continues
 
 @dataclass(slots=True)
 class FirstMessage:
-    """The user's first message that says something, out of blocks that are taken in the log's order.
+    """Finds the user's first message that says something, in blocks that are taken in the log's order.
 
     Attributes:
-        versions: of its prompts; those of other parts, such as pictures, are not among them.
-        is_over: whether a block was taken that comes behind it.
+        versions: the versions of the message's prompts, without its other parts, such as pictures.
+        is_over: whether a block behind the message was taken, so that it is complete.
     """
 
     versions: tuple[int, ...] = ()

@@ -1,8 +1,8 @@
 """Fold a conversation from its stored events: from the snapshot, at a past version, or without compactions undone.
 
 A running agent folds from its snapshot on. The past, a fork and an undo fold from the nearest snapshot of the past, so
-they cost what their window costs; what proves the log folds from its first version. Compactions are undone newest
-first: if a later summary covers an earlier one, the earlier one's blocks would come back inside a covered range.
+they cost what their window costs. A proof of the log folds it from its first version. Compactions are undone newest
+first: while a later summary covers an earlier one, the blocks of that one would come back inside a covered range.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _BEGINNING: Final = 16
 
 
 async def load_fold(store: EventStore, conversation: str) -> Fold:
-    """Fold a conversation from its snapshot on: the cost is that of the window, not of the history before it.
+    """Fold a conversation from its snapshot on. The cost is that of the window, and not of the history before it.
 
     Raises:
         ConversationNotFound: there is no such conversation.
@@ -54,7 +54,7 @@ async def load_fold(store: EventStore, conversation: str) -> Fold:
     stored = await store.load_window(conversation)
     try:
         fold = await restored(store, conversation, stored.snapshot, stored.events)
-    except HistoryNeeded:  # an undo came without a snapshot: the blocks that it brings back are not at hand
+    except HistoryNeeded:  # an undo came without a snapshot, so the blocks that it brings back are not at hand
         return await fold_near(store, conversation)
     fold.at = stored.info.updated_at  # a snapshot of the newest event does not hold that event's time
     return fold
@@ -65,10 +65,10 @@ async def first_prompt(store: EventStore, conversation: str, until: int | None =
 
     ``until`` is the last version in view; all of them unless given.
 
-    A message that never happened for the agent is none.
+    A message that never happened for the agent does not count.
 
-    It is read each time, not kept: the beginning of a log is quick to read, and a redaction there takes effect at once.
-    Where it was scavenged there is none: a later prompt is not the task, and the summaries say what that was.
+    It is read each time, and not kept: the beginning of a log is quick to read, and a redaction there takes effect at
+    once. If it was scavenged, the result is None: a later prompt is not the task, and the summaries name the task.
     """
     message = FirstMessage()
     disowned: set[int] | None = None
@@ -99,9 +99,10 @@ async def disowned_versions(store: EventStore, conversation: str, until: int | N
 async def record_within(
     store: EventStore, conversation: str, covers: Covers, *, most: int = MOST_ENTRIES, until: int | None = None
 ) -> FactRecord:
-    """Return the record of what was done and named in these versions; what never happened for the agent is not in it.
+    """Return the record of what was done and named in these versions.
 
-    It is shown in a summary, which the model reads. ``until`` is the last version in view; all of them unless given.
+    What never happened for the agent is not in it, since the model reads the record in a summary. ``until`` is the last
+    version in view; all of them unless given.
     """
     covers = covers.without(await disowned_versions(store, conversation, until))
     return await store.fact_record(conversation, covers=covers, most=most)
@@ -142,10 +143,10 @@ async def undos(store: EventStore, conversation: str, until: int | None = None) 
 async def fold_near(
     store: EventStore, conversation: str, *, until: int | None = None, without: Collection[int] = ()
 ) -> Fold:
-    """Fold a conversation as `fold_history` does, from the nearest snapshot of the past that is of the same fold.
+    """Fold a conversation as `fold_history` does, but from the nearest snapshot of the past that has the same undos.
 
-    The cost is that of the window there, and of the events since the snapshot. The snapshot is trusted, as that which
-    a conversation is opened from: `timeline verify --deep` compares both with the log.
+    The cost is that of the window there, and of the events since the snapshot. The snapshot is trusted, like the one
+    from which a conversation is opened: `timeline verify --deep` compares both with the log.
 
     Raises:
         ConversationNotFound, HistoryUnavailable: as for `fold_history`.
@@ -169,9 +170,9 @@ async def fold_near(
 async def _nearest(
     store: EventStore, conversation: str, limit: int, undone: Sequence[tuple[int, tuple[int, ...]]], after: int
 ) -> Snapshot | None:
-    """Return the newest snapshot of the past up to a version from which the log folds on through its undos.
+    """Return the newest snapshot of the past, up to a version, from which the log can be folded through its undos.
 
-    A snapshot between a compaction and its undo went through the compaction, and cannot go on behind the undo.
+    A snapshot between a compaction and its undo contains the compaction, so folding cannot go on from it past the undo.
     """
     spans = [(min(versions), at) for at, versions in undone]
     while limit > after:
@@ -253,7 +254,7 @@ async def read_folding(
 async def base_fold(
     store: EventStore, conversation: str, *, until: int | None = None, without: Collection[int] = ()
 ) -> Fold:
-    """Return the fold that the readable log goes on from: empty, or that of the newest kept snapshot up to a version.
+    """Return the fold with which the readable log begins: empty, or that of the newest kept snapshot up to a version.
 
     Args:
         store: where it lives.
@@ -277,7 +278,7 @@ async def restored(
     events: Sequence[Event],
     without: Collection[int] = (),
 ) -> Fold:
-    """Restore the fold of a stored conversation; what an earlier release's snapshot does not say is read.
+    """Restore the fold of a stored conversation; what the snapshot of an earlier release lacks is read from the log.
 
     Raises:
         ConversationNotFound: there is no such conversation.
@@ -285,7 +286,7 @@ async def restored(
     """
     calls = reported = changes = None
     if snapshot is not None and not counts_calls(snapshot):
-        # What was removed lies before the window of every snapshot that is left.
+        # The removed events lie before the window of every snapshot that is left, so their calls are counted first.
         calls = (await store.scavenged(conversation)).get(CALLED, 0)
         async for _ in store.read(conversation, until=snapshot.version, types=[CALLED]):
             calls += 1
@@ -334,7 +335,7 @@ async def fold_past(store: EventStore, conversation: str, version: int) -> Fold:
 
 
 def compactions_over(in_force: Mapping[int, Covers], versions: Collection[int]) -> list[int]:
-    """Return the versions of the compactions in force that cover any of these blocks, and of the later ones over them.
+    """Return the versions of the compactions in force that cover any of these blocks, or one of these compactions.
 
     The newest comes first; ``in_force`` is from `compactions_in_force`.
     """

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SECONDS: Final = 0.01
-"""How long a reader works before others have a turn: shorter than a frame of a page that is drawn meanwhile."""
+"""How long a reader works before others have a turn: less than a page takes to draw a frame."""
 
 
 async def in_turns(items: AsyncIterable[T]) -> AsyncIterator[T]:
-    """Yield what is read, and let others run every ten milliseconds of the work that is done with it.
+    """Yield what is read, and let other tasks run after every ten milliseconds of the caller's work.
 
-    A store reads by pages: without this, all that is done with a page of events is one stretch on the loop. Work on a
-    single item that takes long by itself belongs to `timeline.log.off_loop`.
+    A store reads by pages. Without this function, the work on all events of a page would hold the loop without a pause.
+    Work that takes long for a single item belongs in `timeline.log.off_loop`.
     """
     end = monotonic() + _SECONDS
     async for item in items:

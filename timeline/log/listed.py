@@ -1,4 +1,4 @@
-"""List the conversations of a store, also of one that is damaged: `listed`."""
+"""List the conversations of a store, even of a damaged one: `listed`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 async def listed(store: EventStore) -> tuple[list[ConversationInfo], StoreCorrupt | None]:
-    """Return all conversations that can be listed, and the error that says which cannot, or of which only the row."""
+    """Return all conversations that can be listed, and the error about those that cannot, or only by their row."""
     infos = []
     try:
         async for info in store.conversations():

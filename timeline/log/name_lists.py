@@ -1,8 +1,7 @@
 """Read the list of names at a summary's address, from the blocks that the log has now.
 
-What was redacted or scavenged, what is omitted, and what was hidden by hand is in no list. The newest
-blocks are read first, in slices, and no more of them than names are looked for in, so that a long history costs what a
-part of it does.
+No list has names from blocks that were redacted, scavenged, omitted or hidden by hand. The newest blocks are read
+first, in slices, and only as many as are searched for names. So a long history costs no more than a part of it.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 _SLICE: Final = 1_000
 """Versions that are read at a time."""
 _BY_HAND: Final = "manual"
-"""The reason of what an application hid: maybe a model must not see it."""
+"""The reason of a hide that an application asked for: the model may not be meant to see the block."""
 _MARKS: Final = ("block.redacted", "blocks.hidden", "blocks.revealed")
 
 
@@ -37,7 +36,7 @@ async def read_list(store: EventStore, conversation: str, summary: Block, covers
         conversation: its id.
         summary: the summary's block.
         covers: the versions that it covers.
-        listed: what is asked for.
+        listed: the kind of list.
     """
     covers = covers.without(await _left_out(store, conversation))
     found = [named async for named in _newest_first(store, conversation, covers)]

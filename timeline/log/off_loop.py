@@ -1,7 +1,7 @@
 """Run long pure work in a thread, so that the event loop serves other conversations meanwhile: `off_loop`.
 
-Only work over values is run so: windows, blocks and events are frozen, and what the work returns is taken over on the
-loop. So a render that is cancelled meanwhile leaves nothing half done, and nothing here needs a lock.
+Only work on values runs this way: windows, blocks and events are frozen, and the loop takes over what the work returns.
+So a render that is cancelled meanwhile leaves nothing half done, and nothing here needs a lock.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 WORTH_A_THREAD: Final = 400
-"""Items that work walks from which on it gets a thread: below, it takes a few milliseconds at most."""
+"""Work that walks so many items gets a thread; with fewer items it takes a few milliseconds at most."""
 _LIMITER: Final[RunVar[anyio.CapacityLimiter]] = RunVar("timeline.off_loop")
 
 

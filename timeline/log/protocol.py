@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 Decision: TypeAlias = Callable[["datetime"], Awaitable[Sequence["Payload"]]]
-"""Chooses the events to append, from the log as it is then, and gets their time; none if nothing is due any more."""
+"""Gets the time of the events to append, and returns them, chosen from the log as it is then; none if none is due."""
 
 
 class Draft(NamedTuple):
@@ -40,18 +40,18 @@ class Draft(NamedTuple):
 
 
 class Departure(NamedTuple):
-    """What a framework's history left of the log, and what it has again of what it left before, by version."""
+    """The versions that a framework's history left, and those that it left before and has again."""
 
     abandoned: tuple[int, ...] = ()
     revived: tuple[int, ...] = ()
 
     @property
     def versions(self) -> tuple[int, ...]:
-        """All versions that are shown otherwise from now on."""
+        """All versions that are shown differently from now on."""
         return (*self.abandoned, *self.revived)
 
     def decisions(self) -> list[Payload]:
-        """Return the events that say so; the tail is left last, since the turn goes on from what is shown then."""
+        """Return the events for it. The tail is omitted last, since the turn goes on from what is shown then."""
         again: list[Payload] = [BlocksRevealed(versions=self.revived)] if self.revived else []
         gone = tuple(Replacement(version=version) for version in self.abandoned)
         return [*again, *([BlocksHidden(mode="omit", reason=ABANDONED, blocks=gone)] if gone else [])]

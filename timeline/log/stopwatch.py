@@ -20,14 +20,14 @@ _TENTH: Final = 0.1
 
 
 class Stopwatch:
-    """Measures from its making on, by the clock's ``monotonic()``, or by the computer's where the clock has none."""
+    """Measures the time since its creation, by the clock's ``monotonic()``, or by the computer's if it has none."""
 
     def __init__(self, clock: Clock) -> None:
         self._read = clock.monotonic if isinstance(clock, MeasuringClock) else perf_counter
         self._began = self._read()
 
     def duration(self) -> float | None:
-        """Return the seconds since its making, to the millisecond; None by a clock that did not move."""
+        """Return the seconds since its creation, to the millisecond; None if the clock did not move."""
         took = self._read() - self._began
         return round(took, _DIGITS) if took > 0 else None
 

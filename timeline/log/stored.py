@@ -1,7 +1,7 @@
 """A conversation's log in a store, with its fold kept in step: `StoredLog`, which all writers of this process use.
 
-An append goes to the store first and into the fold second: the fold moves when the store has acknowledged the whole
-batch, or not at all. Where another process appended first, the log follows it and tries again.
+An append goes to the store first, and then into the fold: the fold moves only once the store has acknowledged the whole
+batch. Where another process appended first, the log reads its events and tries again.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ Placing: TypeAlias = "Callable[[Turns], Awaitable[Sequence[Draft]]]"
 """Makes drafts in the turns of a fold."""
 _LOGGER: Final = logger_of("timeline")
 _TRIES: Final = 200
-"""How often an append follows other writers before it gives up: about a second against one that never pauses."""
+"""How often an append tries again behind other writers before it gives up: about a second if they never pause."""
 
 
 class StoredLog:
@@ -83,7 +83,7 @@ class StoredLog:
         self._newest: tuple[int, UUID] | None = None
         """Version and id of the newest event that was written, or read beyond the window that was loaded."""
         self.screen: Callable[[Payload], Payload] | None = None
-        """What the application leaves of an event before it is written; all of it unless given."""
+        """Returns what the application's hook leaves of an event before it is written; None changes nothing."""
         self._queue = AppendQueue(self._lock)
 
     @classmethod
@@ -146,7 +146,8 @@ class StoredLog:
     ) -> StoredLog:
         """Open a fork: a conversation that shares the events of ``fold``, its parent's, and goes on behind them.
 
-        What its parent redacts later is redacted in the append that opens it: it is never shown again.
+        Redactions that the parent made behind the fork's version are repeated in the append that opens the fork, so
+        that it never shows the content.
 
         Raises:
             VersionConflict: the id is in use.
@@ -165,7 +166,7 @@ class StoredLog:
         return cls(store, twin, clock)
 
     async def redact_late(self, redacted: Sequence[BlockRedacted]) -> None:
-        """Append what its parent redacted while this fork was begun, with a snapshot that knows nothing of it."""
+        """Append the redactions that the parent made while this fork began from a snapshot without them."""
         async with self._lock:
             self._replace_fold(await fold_near(self._store, self._fold.conversation))
             await self._write(_dated(redacted, self._time(None)), {}, snapshot=True)
@@ -178,7 +179,7 @@ class StoredLog:
     def adopt(self, changed: PolicyChanged | None, values: Mapping[str, str]) -> None:
         """Name a policy ahead of this log's next append or decision, unless the log names one by then.
 
-        None calls it off. So a conversation that is only looked at stays as it is.
+        None calls it off. By waiting, a conversation that is only read stays as it is.
         """
         self._unnamed = None if changed is None else (changed, values)
 
@@ -187,7 +188,7 @@ class StoredLog:
         return DryRunLog(self._store, self._fold.copy(), now, self.screen)
 
     def _time(self, given: datetime | None, least: datetime | None = None) -> datetime:
-        """Return the time of the next event; under the lock, in each try, since another writer's event may be later."""
+        """Return the time of the next event. Ask under the lock, in each try: another writer's event may be later."""
         return time_of_append(self._clock, given, self._fold.at, least)
 
     async def catch_up(self) -> None:
@@ -269,7 +270,7 @@ class StoredLog:
             except VersionConflict as conflict:
                 await self._overtaken(conflict)
             except PathTaken as error:
-                if error.path in own_paths:  # the caller's choice: no other path would do
+                if error.path in own_paths:  # the caller chose the path, so another one must not take its place
                     raise
                 taken = next(b for b in addressed if b.path == error.path)
                 avoid |= {error.path, *await self.paths_taken([stem(taken).rpartition(".")[0]])}
@@ -377,7 +378,7 @@ class StoredLog:
             snapshot=None if ahead is None else ahead[1],
         )
         if ahead is not None and ahead[0].counts_as(fold):
-            self._fold = ahead[0]  # it took the events in already, off the loop
+            self._fold = ahead[0]  # this fold has applied the events already, off the loop
         else:
             _apply(fold, events)
         self._kept = self._kept if ahead is None else ahead[1].version
@@ -402,7 +403,7 @@ class StoredLog:
                 await self._follow()
                 versions = await choose()
                 last = self._fold.version
-                # Folded before anything is appended, since history that was scavenged refuses the undo.
+                # Fold before anything is appended: where history was scavenged, folding fails, and so must the undo.
                 fold = await fold_near(self._store, self._fold.conversation, until=last, without=versions)
                 if await self._settle(at):
                     continue  # the log is longer now
@@ -484,7 +485,7 @@ class StoredLog:
         return fold, [CompactionReverted(versions=tuple(versions)), *decisions]
 
     async def _revert(self, fold: Fold, reverted: CompactionReverted, given: datetime | None) -> None:
-        """Append an undo with the snapshot of the fold without the compactions: no reader has to read the whole log."""
+        """Append an undo with a snapshot of the fold without the compactions, so that no reader folds the whole log."""
         last, at = self._fold.version, self._time(given)
         event = NewEvent(id=event_id(at), at=at, payload=reverted)
         fold.apply(last + 1, at, reverted)
@@ -493,7 +494,7 @@ class StoredLog:
         self._replace_fold(fold)
 
     def _replace_fold(self, fold: Fold) -> None:
-        """Go on from another fold of this log, with the same counter."""
+        """Go on with another fold of this log, which counts as this one does."""
         fold.count_as(self._fold)
         self._fold = fold
         self._kept = max(self._kept, fold.restored_from)
@@ -501,7 +502,7 @@ class StoredLog:
     async def _settle(self, given: datetime | None) -> bool:
         """Name the policy of a log that names none, see `adopt`; return whether the log moved.
 
-        It comes ahead of the first append or decision, since that is counted and decided under it.
+        It comes before the first append or decision, since these are counted and decided under the policy.
         """
         if self._unnamed is None:
             return False
@@ -527,7 +528,7 @@ class StoredLog:
         if self._newest is not None:
             version, id_ = self._newest
             stored = await self._store.read_versions(fold.conversation, [version])
-            if any(event.id != id_ for event in stored):  # there is none where it was scavenged since
+            if any(event.id != id_ for event in stored):  # no event is returned where it was scavenged since
                 raise went_back(fold.conversation, version, "has another event there")
         await self._follow()
 
@@ -535,7 +536,7 @@ class StoredLog:
         fold = self._fold
         try:
             async for event in self._store.read(fold.conversation, after=fold.version):
-                # What came next was compacted, and scavenged since; or what was folded before is written anew.
+                # Events in between were compacted and scavenged since; or a redaction rewrote events folded before.
                 if event.version != fold.version + 1 or type(event.payload) is BlockRedacted:
                     self._replace_fold(await load_fold(self._store, fold.conversation))
                     return
@@ -580,7 +581,7 @@ def _ahead(fold: Fold, events: Sequence[NewEvent]) -> tuple[Fold, Snapshot]:
 
 
 def busy(conversation: str) -> StoreLocked:
-    """Return the error of an append that other writers were before each time."""
+    """Return the error of an append that came behind other writers in each try."""
     return StoreLocked(
         f"{_TRIES} appends to conversation {conversation!r} came too late: other writers are busy. Try again."
     )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from timeline.ports import Clock
 
 _LAST: Final = datetime.max.replace(tzinfo=UTC)
-"""The last moment that there is: applications give it to what has no end, or has no time."""
+"""The last possible moment; applications use it for what has no end, or no time."""
 
 
 def time_of_append(clock: Clock, given: datetime | None, *earlier: datetime | None) -> datetime:

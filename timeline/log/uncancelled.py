@@ -1,4 +1,4 @@
-"""Run work to its end even if the caller is cancelled: `run_uncancelled`, and behind a body `until_the_end`.
+"""Run work to its end even if the caller is cancelled: `run_uncancelled`, and `until_the_end` for work after a body.
 
 A shielded anyio scope holds back only the cancellations of anyio's scopes: `asyncio.timeout`, `asyncio.wait_for` and a
 task's own ``cancel()`` reach into it (anyio's documentation, "Shielding"). They do not reach work in a task of its own.
@@ -23,8 +23,8 @@ T = TypeVar("T")
 async def run_uncancelled(work: Coroutine[Any, Any, T]) -> T:
     """Run work to its end and return its result, also if the calling task is cancelled meanwhile.
 
-    The cancelled task waits for the work. A cancellation of the task itself is raised when the work is done; that of an
-    anyio scope is raised at the next await.
+    The cancelled task waits for the work. A cancellation of the task itself is raised when the work is done; a
+    cancellation by an anyio scope is raised at the next await.
 
     Raises:
         asyncio.CancelledError: the task was cancelled meanwhile; its cause is the work's error, if it raised one.
@@ -42,12 +42,12 @@ async def run_uncancelled(work: Coroutine[Any, Any, T]) -> T:
             raise cancelled from (None if task.cancelled() else task.exception())
         return task.result()
     finally:
-        del task, cancelled  # they hold the error, whose frames hold what the work was about
+        del task, cancelled  # they hold the error, whose frames hold the objects of the work
 
 
 @asynccontextmanager
 async def until_the_end(clean_up: Callable[[], Coroutine[Any, Any, object]]) -> AsyncIterator[None]:
-    """Run the body, then clean up however it ended; an error of the body is the one that the caller sees."""
+    """Run the body, then clean up, however it ended. If the body raised an error, the caller sees that one."""
     try:
         yield
     except BaseException as error:

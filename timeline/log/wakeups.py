@@ -1,7 +1,7 @@
 """Wake the followers of a log when it is appended to, so that they need not poll for that.
 
-Appends of this process wake them directly; without followers that costs one look at an empty table. Of appends of other
-processes a store may bring word (`WakingStore`). Whatever brings none, or loses it, a follower finds by looking.
+Appends of this process wake them directly; without followers that costs one look at an empty table. A store may report
+the appends of other processes (`WakingStore`). What nothing reports, a follower finds by looking at the log.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Waiter:
 
     def __init__(self, store: EventStore, types: Collection[str]) -> None:
         self.types = types
-        self._store = store  # held: the table's key is its id, which a collected store would leave to another
+        self._store = store  # keeps the store alive: the table's key is its id, which another store could get
         self._loop = asyncio.get_running_loop()
         self._woken = asyncio.Event()
 
@@ -51,18 +51,18 @@ class Waiter:
         if own:
             self._woken.set()
         else:
-            with suppress(RuntimeError):  # its loop is closed: it sleeps no more
+            with suppress(RuntimeError):  # its event loop is closed, so it does not sleep any more
                 self._loop.call_soon_threadsafe(self._woken.set)
 
 
 _ASLEEP: Final[dict[_Key, set[Waiter]]] = {}
 _LOCK: Final = Lock()
-"""Held around each change of the table: threads with event loops of their own have followers in it, too."""
+"""Held around each change of the table, since threads with event loops of their own have followers in it, too."""
 
 
 @contextmanager
 def waiting(store: EventStore, conversation: str | None, types: Collection[str]) -> Iterator[Waiter]:
-    """Enter a sleeper for events of some types: of one conversation, or of the whole store if None."""
+    """Enter a waiter into the table, for events of some types of one conversation, or of the whole store if None."""
     one, key = Waiter(store, types), (id(store), conversation)
     with _LOCK:
         _ASLEEP.setdefault(key, set()).add(one)
@@ -78,7 +78,7 @@ def waiting(store: EventStore, conversation: str | None, types: Collection[str])
 
 
 _LISTENING: Final[dict[int, asyncio.Task[None]]] = {}
-"""By the id of a store the task that hears of other processes' appends, from its first follower to its end."""
+"""For each store, by its id, the task that listens for other processes' appends, from the first follower on."""
 
 
 def _listen(store: EventStore) -> None:
