@@ -1,6 +1,6 @@
-"""Where a model call begins: the version of the log at which all is there that it answers, and nothing of it.
+"""Find where a model call begins: the version of the log that has all that the call answers, and nothing of the call.
 
-What a policy decided for the call comes behind that version, so that another policy can decide in its place.
+The policy's decisions for the call come behind that version, so that another policy can decide in their place.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ async def version_before_call(store: EventStore, conversation: str, number: int)
     answers = call.called.answers
     contexts = await store.read_versions(conversation, [answers] if answers else [])
     asked = what_was_asked(call.called, call.version, [known.called for known in calls[:place]], contexts)
-    for before in reversed([1, *(known.version for known in calls[:place])]):  # a retry was sent what its call was sent
+    for before in reversed([1, *(known.version for known in calls[:place])]):  # a retry begins where its call began
         events = [event async for event in store.read(conversation, after=before - 1, until=asked.until)]
         if (version := asked.newest(events)) is not None:
             break
@@ -52,11 +52,11 @@ async def version_before_call(store: EventStore, conversation: str, number: int)
 
 
 class SentLog(NamedTuple):
-    """What of a log a model call was sent.
+    """The part of a log that a model call was sent.
 
     Attributes:
         until: the last version that it may have been sent.
-        is_context: whether that is the version of its recorded context: then it was sent all blocks until there.
+        is_context: whether ``until`` is the version of its recorded context, so that it was sent all blocks up to it.
         response: id of its response.
         earlier: ids of the responses of the calls before it.
     """
@@ -71,7 +71,7 @@ class SentLog(NamedTuple):
         return max((e.version for e in events if e.version <= self.until and self._precedes(e.payload)), default=None)
 
     def _precedes(self, payload: Payload) -> bool:
-        """Return whether the call may directly follow an event: neither part of its response nor decided for it."""
+        """Return whether the call may directly follow an event: it is no part of the response, nor decided for it."""
         if not isinstance(payload, BlockAppended):
             return isinstance(payload, (*HAPPENED, ConversationOpened))
         if type(payload.block) not in RESPONSE_BLOCKS:
@@ -79,14 +79,14 @@ class SentLog(NamedTuple):
         response = payload.block.response_id
         if response is not None and response == self.response:
             return False
-        # A framework appends a reply behind its call: nothing else may lie between it and the next call.
+        # A framework appends a reply behind its call, so a reply may be the last event before the next call.
         return self.is_context or response in self.earlier
 
 
 def what_was_asked(
     called: ModelCalled, version: int, earlier: Iterable[ModelCalled], contexts: Iterable[Event]
 ) -> SentLog:
-    """Return what a call was sent; what was said while the model was answering is not in its context.
+    """Return the part of a log that a call was sent, without what was said while the model was answering.
 
     Args:
         called: the call.

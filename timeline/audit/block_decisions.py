@@ -1,6 +1,6 @@
-"""The decisions of a log about single blocks: which one led first to a state that the fold shows.
+"""Find the decision that first led to a block's state in the fold: `Decisions`.
 
-Compactions that were undone are left out, as the fold leaves them out.
+Undone compactions are left out, as the fold leaves them out.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TYPES: Final = (
     "blocks.pinned",
     "block.redacted",
 )
-"""Types of the events that decide about blocks, but for unpinning, which leads to no state of its own."""
+"""Types of the events that decide about blocks, without unpinning, which leads to no state of its own."""
 
 
 class Compaction(NamedTuple):
@@ -91,7 +91,7 @@ class Decisions:
         for event in self._events:
             match event.payload:
                 case BlocksHidden(reason="spill") if event.version - 1 in self.undone:
-                    pass  # the previews of an undone compaction, which go with it
+                    pass  # the previews of an undone compaction, which the undo takes back, too
                 case BlocksHidden() as hidden if any(shown.version == version for shown in hidden.blocks):
                     since = (since or event) if hidden.state == state else None
                 case BlocksRevealed() as revealed if version in revealed.versions:

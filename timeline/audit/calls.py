@@ -1,7 +1,7 @@
-"""Model calls by number: what one was sent, built again from the log and held against its hash, and what came of it.
+"""Model calls by number: the request, built again from the log and compared with its hash, and the reply.
 
-The log keeps no body. A call names the recorded context that it was made from; that is built again, encoded by the
-call's wire with its model and parameters, and the sha256 of the bytes proves that it is the same body.
+The log keeps no body. A call names the recorded context from which it was made. That context is built again and encoded
+by the call's wire, with its model and parameters. The sha256 of the bytes then proves that it is the same body.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from timeline.wire.neutral import NeutralContext
 
 SCAVENGED: Final = Cause("unavailable", "not known: the call before was scavenged")
-"""The cause of the first call behind what was removed."""
+"""The cause for the first call behind scavenged events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ async def answered_by(store: EventStore, conversation: str, calls: Sequence[Reco
         version: the block's.
     """
     behind = bisect_right(calls, version, key=lambda call: call.version)
-    for place in (behind, behind - 1):  # `record` appends a response before its call, some frameworks behind it
+    for place in (behind, behind - 1):  # `record` appends a response before its call; some frameworks append it behind
         if not 0 <= place < len(calls):
             continue
         since = calls[place - 1].version if place else 0
@@ -207,7 +207,7 @@ def proved_body(number: int, neutral: NeutralContext, request: CallRequest) -> s
     if request.wire not in WIRES:
         raise CallUnavailable(number, "wire")
     text = body_text(neutral, request)
-    # Most contexts are the same bytes under every number, and the hash proves it.
+    # Most contexts have the same bytes under every number of an encoder, and then the hash proves it.
     if sha256_hex(text) != request.sha256:
         raise CallUnavailable(number, "mismatch" if encoder_number(request.wire) == request.encoder else "wire")
     return text
@@ -216,7 +216,7 @@ def proved_body(number: int, neutral: NeutralContext, request: CallRequest) -> s
 async def _built(
     store: EventStore, conversation: str, calls: Sequence[RecordedCall], places: range
 ) -> AsyncIterator[Call]:
-    """Build the calls at some places, which follow one another, each with what led to it since the call before."""
+    """Build the calls at consecutive places, each with the decisions since the call before."""
     erased = await erased_events(store, conversation)
     calls = [_without_redacted(call, erased) for call in calls]
     first = max(0, places.start - 1)
@@ -252,7 +252,7 @@ def _call_before(calls: Sequence[RecordedCall], place: int) -> RecordedCall | No
 
 
 def _without_redacted(call: RecordedCall, erased: Mapping[int, Event]) -> RecordedCall:
-    """Return a call without the hash of a body that redacted content was in, and without the words of its error."""
+    """Return a call without the hash of a body with redacted content, and without the words of its error."""
     erased_event = erased.get(call.version)
     return (
         call._replace(called=erased_event.payload)
@@ -262,7 +262,7 @@ def _without_redacted(call: RecordedCall, erased: Mapping[int, Event]) -> Record
 
 
 class _Contexts:
-    """The recorded contexts of some calls, built in one pass over the log; each is kept until it was asked for last."""
+    """The recorded contexts of some calls, built in one pass over the log; each is kept until its last use."""
 
     def __init__(self, store: EventStore, conversation: str, erased: Mapping[int, Event]) -> None:
         self._store = store
@@ -299,7 +299,7 @@ class _Contexts:
         return self._built[answers]
 
     def forget(self, call: RecordedCall | None) -> None:
-        """Drop the context of a call, unless a later call was made from it too."""
+        """Drop the context of a call, unless a later call was made from it, too."""
         if call is not None and call.called.answers is not None and self._wanted[call.called.answers] <= call.number:
             self._built.pop(call.called.answers, None)
 
@@ -313,7 +313,7 @@ async def _rebuilding(
     waiting = sorted(recorded, key=lambda context: context.rendered.version)
     if not waiting:
         return
-    # Empty, unless history was scavenged: then what was projected before the snapshot that was kept cannot be.
+    # An empty fold, unless history was scavenged: contexts from before the kept snapshot cannot be built then.
     fold = await base_fold(store, conversation)
     for context in [context for context in waiting if context.rendered.version < fold.version]:
         waiting.remove(context)
@@ -323,7 +323,7 @@ async def _rebuilding(
         while fold.version < context.rendered.version:
             event = await anext(reader)
             if isinstance(event.payload, CompactionReverted):
-                # The fold goes on without the undone compactions, as the log's own does: fold again up to here.
+                # Behind an undo the fold must not have its compactions: fold again up to here, without them.
                 fold = await fold_near(store, conversation, until=event.version - 1, without=event.payload.versions)
             fold.apply(event.version, event.at, event.payload)
         try:
@@ -385,9 +385,9 @@ def _proved(call: RecordedCall, context: RenderedContext | str) -> str:
 
 
 def _reply(call: RecordedCall, since: int, until: int | None, events: Sequence[Event]) -> tuple[Block, ...]:
-    """Return the blocks of a call's response: those with its id, or else those right before it, or right behind it.
+    """Return the blocks of a call's response: those with its id, or else those right before the call, or right behind.
 
-    `record` appends them before the call, in one transaction; where a framework keeps the messages, they come behind.
+    `record` appends them before the call, in one transaction. Where a framework keeps the messages, they come behind.
     """
     if call.called.finish_reason == "error":
         return ()
@@ -417,8 +417,8 @@ def _decisions(
 ) -> tuple[CallDecision, ...]:
     """Return the decisions between the context of the call before and this call's context.
 
-    Where the call before was scavenged, they begin with ``whole``, the version from which on all events are there:
-    what the log still has from before that was decided for one of the calls that it has no more.
+    Where the call before was scavenged, the decisions begin with ``whole``, the version from which on all events are
+    there. Earlier decisions that the log still has were made for scavenged calls.
     """
     since = before.called.answers or before.version if before is not None else whole - 1 if call.number > 1 else 0
     until = call.called.answers or call.version
@@ -434,7 +434,7 @@ def _cause(
     context: RenderedContext | str,
     breaks: PrefixBreaks,
 ) -> Cause | None:
-    """Return why the prefix that the provider cached for the call before does not begin this call."""
+    """Return why this call does not begin with the prefix that the provider cached for the call before."""
     if before is None or earlier is None:
         return SCAVENGED if call.number > 1 else None
     if isinstance(earlier, str) or isinstance(context, str):
@@ -449,7 +449,7 @@ def _cause(
 
 
 def _for_model(context: RenderedContext | str, call: RecordedCall) -> RenderedContext | str:
-    """Return a context as it was sent to the model of a call, whose rules its wire looks up."""
+    """Return a context as it was sent to the model of a call, since a wire encodes by its model's rules."""
     if isinstance(context, str) or (request := call.called.request) is None:
         return context
     return context.model_copy(update={"neutral": context.neutral.model_copy(update={"model": request.model})})

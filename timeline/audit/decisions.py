@@ -1,4 +1,4 @@
-"""The decisions before a model call: the events that may change what it is sent, each in one line of words."""
+"""The decisions before a model call: the events that may change what it is sent, each described in one line."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class CallDecision(NamedTuple):
     """A decision before a call: the version, time and type of its event, and what it decided, in words.
 
     Attributes:
-        keeps_prefix: it says how new blocks are sent, and changes nothing that was sent before.
+        keeps_prefix: whether it only decides how new blocks are sent, and changes nothing that was sent before.
     """
 
     version: int

@@ -1,7 +1,8 @@
-"""Verify a whole store in depth: every conversation, and everything that is derived from the log; and mend the latter.
+"""Verify a whole store in depth: every conversation, and all derived data; and mend the derived data.
 
-What is derived is compared with what the log gives: indexes, digests, facts, the full-text index and the rows of
-conversations by the store itself, snapshots here, by folding. Mending makes it anew and never changes an event.
+Derived data is compared with what the log gives. The store itself compares indexes, digests, facts, the full-text index
+and the rows of conversations; this module compares snapshots, by folding. A repair makes derived data anew, and never
+changes an event.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _TRIES: Final = 20
 
 
 class Difference(Frozen):
-    """Something of a store that is not as the log has it.
+    """A part of a store that differs from what the log gives.
 
     Attributes:
         what: ``file``, ``schema``, ``settings``, ``conversations``, ``snapshots``, ``waypoints`` (snapshots of
@@ -35,7 +36,7 @@ class Difference(Frozen):
             ``search``, ``references``, or, in a repair, ``events``. In a dry run ``unknown``: a log that does not
             read, while the indexes that lead to it are broken.
         problem: what is wrong.
-        derivable: whether `repair` makes it anew; everything else has to come from a backup.
+        derivable: whether `repair` can make it anew; everything else has to come from a backup.
     """
 
     what: str
@@ -93,8 +94,8 @@ async def verify_deep(store: EventStore, *, on_progress: Callable[[int], None] =
 async def repair(store: EventStore, *, dry_run: bool = True) -> RepairReport:
     """Make anew what is derived from the log and differs from it; no event is changed.
 
-    What was derived from events that are gone stays as it is. Appends go on meanwhile: they wait for a batch of it, not
-    for the whole. It takes temporary room for a copy of the database, as `verify_deep` does.
+    Data derived from events that are gone stays as it is. Appends go on meanwhile: they wait for one batch of the
+    repair, and not for all of it. A repair takes temporary room for a copy of the database, as `verify_deep` does.
 
     Args:
         store: the store.
@@ -116,9 +117,9 @@ async def repair(store: EventStore, *, dry_run: bool = True) -> RepairReport:
 async def _with_its_past(
     store: EventStore, id_: str, differences: Sequence[Difference], *, replace: bool
 ) -> list[Difference]:
-    """Add what was found of a conversation's snapshots; put new ones in their places, if that is asked for.
+    """Add the findings about a conversation's snapshots; replace wrong snapshots, if that is asked for.
 
-    Where an append came in between, it begins again: a redaction takes content that a new snapshot would bring back.
+    It begins again if an append came in between: a new snapshot would bring back content that was redacted just then.
     """
     for _ in range(_TRIES):
         version = (await store.info(id_)).version
@@ -143,16 +144,16 @@ def _differences(findings: Iterable[Finding]) -> list[Difference]:
 
 
 def _with_unlisted(differences: list[Difference], unlisted: StoreCorrupt | None) -> list[Difference]:
-    """Add why not all conversations are listed as they are, where nothing else that was found says it."""
+    """Add why some conversations are not listed correctly, unless another finding says so already."""
     if unlisted is None or differences:
         return differences
     return [Difference(what="conversations", problem=str(unlisted), derivable=False)]
 
 
 def _with_snapshot(differences: Sequence[Difference], id_: str, past: Past) -> list[Difference]:
-    """Add what was found of a conversation's snapshot, where the store did not find it already.
+    """Add the finding about a conversation's snapshot, unless the store found the fault already.
 
-    What the store found can be made anew only where there is a log to make it from.
+    A fault that the store found can be mended only where there is a log from which to make a snapshot.
     """
     known = _of_snapshot(differences, id_)
     if known and past.made is None:
@@ -170,7 +171,7 @@ def _of_past(id_: str, past: Past) -> list[Difference]:
 
 
 def _lacking(id_: str, past: Past) -> list[Difference]:
-    """Return what only a repair makes: nothing is wrong without it, but folding begins far from where it is to end."""
+    """Return the missing snapshots, which a repair makes: nothing is wrong, but folding takes longer without them."""
     found = []
     if past.is_lost:
         problem = f"{id_!r} lacks the snapshot from which it is opened"
@@ -184,9 +185,9 @@ def _lacking(id_: str, past: Past) -> list[Difference]:
 async def _not_as_written(
     store: EventStore, id_: str, past: Past, differences: Sequence[Difference], *, replaced: bool
 ) -> list[Difference]:
-    """Return what only a backup has of a log: the event at which it does not read on, or what its chain does not prove.
+    """Return the faults of a log that only a backup can mend: an event that cannot be read, or a broken chain.
 
-    Before a repair it may be the file's broken indexes that do not lead to an event.
+    Before a repair, an event may be unreadable only because broken indexes of the file do not lead to it.
     """
     if past.unread:
         is_unknown = not replaced and any(each.what == "file" and each.derivable for each in differences)

@@ -1,4 +1,4 @@
-"""Compare recorded contexts by name, also of two conversations: what one fork was sent, and the other was not."""
+"""Compare recorded contexts by name, even those of two forks, to see what one was sent and the other was not."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Side(NamedTuple):
 async def diff_sides(
     store: EventStore, before: Side, after: Side, wires: Sequence[str] = ("anthropic",)
 ) -> tuple[ContextDiff, list[RecordedContext]]:
-    """Compare two recorded contexts, and return both beside the result.
+    """Compare two recorded contexts; return both, and the result.
 
     Raises:
         ConversationNotFound: there is no such conversation.
@@ -59,7 +59,7 @@ async def shared_versions(store: EventStore, one: str, other: str) -> int:
 
 
 async def _lineage(store: EventStore, conversation: str) -> dict[str, int]:
-    """Return a conversation and the ones that it continues, each with the last version that it has of it."""
+    """Return a conversation and those whose past it shares, each with the last version that it shares."""
     found: dict[str, int] = {}
     id_, last = conversation, sys.maxsize
     while id_ not in found:

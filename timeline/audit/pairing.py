@@ -1,6 +1,7 @@
 """Check the pairing of calls and results in each context of a log, one after the other: `Pairing`.
 
-A context that continues the one before it can only break it with what is new, so that a context costs its growth.
+In a context that continues the one before it, only new entries can break the pairing. So each context costs only as
+much as it grew.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ class Pairing:
         self._calls: dict[int, Item] = {}
 
     def problems(self, window: Window, neutral: NeutralContext, *, continues: bool) -> Iterator[str]:
-        """Return what is shown without its other half in a context (design: Invariants, 2).
+        """Return the calls and results that a context shows without their other half (design: Invariants, 2).
 
         Args:
-            window: its window.
+            window: the context's window.
             neutral: the context.
-            continues: it begins with the items and entries of the last one.
+            continues: whether it begins with the items and entries of the last one.
         """
         if not continues:
             self._items, self._entries, self._shown, self._calls = 0, 0, {}, {}

@@ -1,6 +1,6 @@
-"""Fold a whole log once, and compare its stored snapshots with what it gives: `past_of`.
+"""Fold a whole log once, and compare its stored snapshots with the fold: `past_of`.
 
-It trusts none of them. What differs is made anew on the way, and so is what a long stretch of the log lacks.
+It trusts no snapshot. On the way it makes new ones for those that differ, and for long stretches without one.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Past:
-    """What was found of the snapshots of a conversation.
+    """The findings about the snapshots of a conversation.
 
     Attributes:
-        made: the one that the log gives in the place of the stored one; None where nothing can be said.
-        problem: how the stored one differs; empty where it does not.
-        is_lost: whether there is none, though the conversation was compacted; ``made`` is then of its end.
-        wrong: versions of snapshots of the past that differ.
-        beyond: versions of those that the log does not reach.
-        lacking: how many more are to be made.
-        anew: what is to be kept in the places of those that differ, and of those that lack.
+        made: the snapshot that the log gives in place of the stored one; None where the log cannot be folded.
+        problem: how the stored snapshot differs; empty where it does not.
+        is_lost: whether there is none, though the conversation was compacted; ``made`` is then of the log's end.
+        wrong: versions of the snapshots of the past that differ.
+        beyond: versions of the snapshots of the past behind the log's end.
+        lacking: how many snapshots are missing, and are to be made.
+        anew: the snapshots to store in place of those that differ or are missing.
         unread: the damage of the log itself at which the fold ended; empty where it came to the end.
     """
 
@@ -54,8 +54,8 @@ class _Unread(Exception):
 async def past_of(store: EventStore, id_: str) -> Past:
     """Compare the snapshots of a conversation with its log.
 
-    A snapshot of an earlier release says less; what it says is compared. Where the log itself cannot be folded, nothing
-    is said of its snapshots: they must not be lost with what they were made of.
+    A snapshot of an earlier release says less, and only that is compared. Where the log itself cannot be folded, its
+    snapshots are not reported as wrong: a repair must not replace them when the log that they were made from is lost.
     """
     past = Past()
     stored: Snapshot | None = None
@@ -127,7 +127,7 @@ async def _waypoint(store: EventStore, id_: str, version: int) -> Snapshot | Non
     try:
         return await store.load_waypoint(id_, version, after=version - 1)
     except StoreCorrupt:
-        return None  # the store's own examination reports the damage; here it is another one than the log's
+        return None  # it differs from the log's; the store's own examination reports the damage
 
 
 def _same(made: Snapshot, stored: Snapshot | None) -> bool:

@@ -1,7 +1,7 @@
-"""Prove a conversation by its chain: compute every link again, and compare the last one with the head that is stored.
+"""Prove a conversation by its chain: compute every link again, and compare the last one with the stored head.
 
-It reads no payload: that a payload is the one of its checksum, every read of it checks. Who can write to the store
-can also compute a whole chain anew; a head that is kept elsewhere finds that out, and what was cut off at the end.
+It reads no payload, since every read of a payload checks that it matches its checksum. Whoever can write to the store
+can also compute a whole chain anew. A head that is kept elsewhere reveals that, and what was cut off at the end.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Proof:
             and the newest ones that a program of a release before the chain appended while it had the file open. The
             next append links these.
         rewritten: number of events whose content a redaction replaced.
-        found: version of the event that has the head which was looked for; None without one.
+        found: version of the event with the head that was looked for; None without one.
         problems: what does not hold, each with its version.
-        of_row: the last of them, if it is that the row says something else than the log; empty otherwise.
+        of_row: the last of these problems, if it is that the row differs from the log; empty otherwise.
     """
 
     head: bytes = START
@@ -60,7 +60,7 @@ async def prove(store: EventStore, conversation: str, *, kept_head: bytes | None
     async for event in in_turns(store.chained(conversation)):
         await check.event(event)
     proof = check.proof
-    # The head before the version: another writer may append meanwhile, and then the head is not compared.
+    # Read the head before the version: if another writer appends in between, the head is not compared.
     stored, version = await store.chain_head(conversation), (await store.info(conversation)).version
     if check.version < last:
         proof.of_row = f"the log ends at version {check.version}, and its row says {last}; {_CURE}"
@@ -91,8 +91,8 @@ class _Links:
         """Whether an event of this log has a link already."""
         self._unlinked: ChainedEvent | None = None
         self._behind: list[int] = []
-        """Versions behind the newest link. A release before the chain appends so, and leaves the head of the row as it
-        was; it writes neither salt nor commitment."""
+        """Versions of the events without a link behind the newest link. A release before the chain appends such events:
+        it does not change the head of the row, and writes neither salt nor commitment."""
         self._newest = START
         self._rewritten: dict[int, str] = {}
         self._by_forks: list[dict[int, str]] | None = None
@@ -163,7 +163,7 @@ class _Links:
             self.proof.found = event.version
 
     async def _content(self, event: ChainedEvent, stored: bytes, c: bytes) -> None:
-        """Check that the checksum, which the payload has to match, is the one that was committed to."""
+        """Check that an event's checksum, which its payload must match, is the one in the commitment."""
         if not event.checksum:
             if event.salt != remains(stored, event.type, event.path):
                 self._problem(f"version {event.version} was scavenged, and its path or type was changed since")

@@ -1,4 +1,4 @@
-"""The model calls that a log has on record, each under the number that it always has; contexts by such a number, too.
+"""Find the recorded model calls of a log by their numbers, which never change, and the contexts of calls.
 
 Nothing is built again here: `timeline.audit.calls` does that.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _NAMED: Final = re.compile(r"call:(\d{1,9})")
 _NEAR: Final = 2
-"""Numbers that are named on either side of one that there is not."""
+"""How many existing numbers an error names on either side of a missing one."""
 
 
 class RecordedCall(NamedTuple):
@@ -36,14 +36,14 @@ class RecordedCall(NamedTuple):
 
 
 async def recorded_calls(store: EventStore, conversation: str) -> list[RecordedCall]:
-    """List the model calls of a conversation that are there, oldest first, each with the number that it always has.
+    """List the model calls of a conversation that were not scavenged, oldest first, each with its lasting number.
 
     Raises:
         ConversationNotFound: there is no such conversation.
     """
     first, gone = 1, 0
     if removed := (await store.scavenged(conversation)).get(CALLED, 0):
-        # What was removed is one run of versions: the calls behind it have numbers that are higher by as much.
+        # A scavenge removes one run of versions: the numbers of the calls behind it are higher by the removed calls.
         first, gone = (await store.info(conversation)).first_version, removed
     found: list[RecordedCall] = []
     async for event in store.read(conversation, types=[CALLED]):

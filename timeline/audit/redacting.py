@@ -1,11 +1,11 @@
 """Take redacted content out of a log when it leaves its store, runs again, or goes on in a fork.
 
-`Timeline.redact` overwrites the content where it is stored. A log of an earlier release may hold a redaction that is an
-event alone: the fold shows a tombstone from then on, and the store still has the content. In an export of such a log
-the block's own event has the tombstone, and everything made from the block before its redaction is erased:
-replacement texts, summaries and their digests, a title. Hashes over erased content are erased too, because a short
-secret could be guessed from its hash. So a context that showed the block has no fingerprint, a call that was made from
-it no hash of its body, and neither can be verified.
+`Timeline.redact` overwrites the content where it is stored. In a log of an earlier release, a redaction may be only an
+event: the fold shows a tombstone from then on, but the store still has the content. In an export of such a log, the
+block's own event has the tombstone. Everything made from the block before its redaction is erased: replacement texts,
+summaries and their digests, a title. Hashes over erased content are erased, too, because a short secret could be
+guessed from its hash. So a context that showed the block has no fingerprint, and a call that was made from it has no
+hash of its body. Neither can be verified.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ class Erasures:
     def __init__(self) -> None:
         self._infos: dict[str, ConversationInfo] = {}
         self._redacted: dict[str, dict[int, dict[int, str]]] = {}
-        """By conversation: each redacted version, with the versions of the redacting events and their reasons."""
+        """For each conversation: each redacted version, with the versions of the redacting events and their reasons."""
         self._erased: set[tuple[str, int]] = set()
         self._overwritten: set[tuple[str, int]] = set()
-        """Redacted versions, by the conversation that they belong to, whose content is gone from the store already."""
+        """Redacted versions, with the conversation that holds them, whose content is gone from the store already."""
         self._owned: dict[str, dict[int, str]] = {}
-        """By the conversation that they belong to: the redacted versions with their reasons."""
+        """For each conversation, the redacted versions that it holds itself, with their reasons."""
         self._rewritten: dict[str, list[tuple[int, Rewritten]]] = {}
-        """By conversation: the events that were written anew, each with the version of the redaction that says so."""
+        """For each conversation: the rewritten events, each with the version of the redaction that names it."""
 
     @classmethod
     async def of(cls, store: EventStore, conversations: Iterable[str]) -> Erasures:
@@ -101,9 +101,9 @@ class Erasures:
         return Eraser(versions, reasons, texts)
 
     def still_shown(self, conversation: str, version: int) -> list[BlockRedacted]:
-        """Return the redactions, made behind a version, of blocks up to it: the log up to there shows them.
+        """Return the redactions behind a version of blocks up to it: the log up to that version still shows these.
 
-        The first one names what was written anew up to there: a log without what lies behind is proved by it.
+        The first one names the events up to that version that were rewritten: it proves a log that ends there.
         """
         shown = [
             BlockRedacted(version=block, reason=reason, erased=(owner, block) in self._overwritten)
@@ -129,7 +129,7 @@ class Erasures:
         found = self._redacted.setdefault(conversation, {})
         rewritten = self._rewritten.setdefault(conversation, [])
         async for event in store.read(conversation, types=["block.redacted"]):
-            # A redaction of what is not there yet redacts nothing, in the fold as well.
+            # A redaction of a later version redacts nothing, as in the fold.
             if isinstance(event.payload, BlockRedacted) and event.payload.version < event.version:
                 found.setdefault(event.payload.version, {})[event.version] = event.payload.reason
                 rewritten += [(event.version, one) for one in event.payload.rewritten]
@@ -188,7 +188,7 @@ class Eraser:
         return bool(self._versions)
 
     def forget_context(self, version: int) -> None:
-        """Note that the recorded context of a version has no fingerprint any more, nor the bodies made from it."""
+        """Note that a recorded context has no fingerprint any more: the bodies made from it lose their hash, too."""
         self._erased.add(version)
 
     def title(self, title: str) -> str:
@@ -248,8 +248,8 @@ class Eraser:
     def _summary(self, version: int, payload: CompactionCompleted) -> Payload | None:
         """Erase a summary of erased blocks, or of a summary that is erased.
 
-        A summary made before the user's first message was redacted is erased too: each summarizer receives it. So is
-        one that a model was asked for in the whole context.
+        A summary that was made before the user's first message was redacted is erased, too, since each summarizer
+        receives that message. So is a summary for which a model was asked in the whole context.
         """
         covers, in_cache = payload.covers, payload.written_by.asked == "in_cache"
         told = self._first_message()
@@ -265,7 +265,7 @@ class Eraser:
         return payload.model_copy(update={"block": block, "parts": SummaryParts(), "digest": Digest()})
 
     def _first_message(self) -> Collection[int]:
-        """Return the versions of the prompts that the summarizers of a summary made now were told as the task."""
+        """Return the versions of the prompts that a summarizer would now be told as the task."""
         message = FirstMessage()
         for version, prompt in self._prompts.items():
             if version not in self._disowned:
@@ -281,7 +281,7 @@ class Eraser:
         return any(target <= version < redacted_at for target, redacted_at in self._versions.items())
 
     def _was_sent(self, version: int, called: ModelCalled) -> bool:
-        """Return whether a call may have been sent erased content; of one without a context nobody knows."""
+        """Return whether a call may have been sent erased content; a call without a recorded context may have been."""
         if called.request is None and not called.error:
             return False
         return self._showed(version) if called.answers is None else called.answers in self._erased

@@ -1,6 +1,7 @@
 """Recorded contexts: find one by name, and build it again from the log, byte for byte as it was sent.
 
-`verify` rebuilds all of them in one pass; `rebuild_contexts` a few, from the newest snapshot on if that is old enough.
+`verify` rebuilds all of them in one pass. `rebuild_contexts` rebuilds a few, from the newest snapshot on if that is old
+enough.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ async def recorded_contexts(
     Args:
         store: where it lives.
         conversation: its id.
-        erased: events without what a redaction hides, by version, where they are to be read so.
+        erased: events without redacted content, by version, to be read in place of the stored ones.
 
     Raises:
         ConversationNotFound: there is no such conversation.
@@ -86,7 +87,7 @@ async def overwritten_blocks(store: EventStore, conversation: str) -> dict[int, 
 def without_proof(rendered: ContextRendered, recorded: int, redacted: Mapping[int, int]) -> ContextRendered:
     """Return a context without its fingerprint if it was rendered before a redaction and recorded behind it.
 
-    Those that were recorded before have none any more.
+    A context that was recorded before the redaction has lost its fingerprint already.
     """
     late = any(block <= rendered.version < by < recorded for block, by in redacted.items())
     return rendered.model_copy(update={"fingerprint": ""}) if late else rendered
@@ -118,7 +119,7 @@ async def recorded_values(store: EventStore, rendered: Iterable[ContextRendered]
 
 
 async def sound_values(store: EventStore, recorded: Iterable[RecordedContext]) -> dict[str, str]:
-    """Return those of the values that recorded contexts refer to which match their hashes."""
+    """Return the values that recorded contexts refer to, without those that do not match their hashes."""
     values = await recorded_values(store, [context.rendered for context in recorded])
     return {hash_: text for hash_, text in values.items() if sha256_hex(text) == hash_}
 
@@ -217,7 +218,7 @@ def rebuilt(
 
 
 async def _windows(store: EventStore, conversation: str, versions: Collection[int]) -> dict[int, Window]:
-    """Return the windows at some versions; those behind the newest snapshot are read from there on."""
+    """Return the windows at some versions; for versions behind the newest snapshot, folding begins there."""
     stored = await store.load_window(conversation)
     snapshot = stored.snapshot
     if snapshot is not None and min(versions) >= snapshot.version:

@@ -1,7 +1,7 @@
-"""What is left of a block's words in the summaries that stood for it one after the other.
+"""Find what is left of a block's words in the successive summaries that stood for it.
 
-A covered block is not lost yet: its summary may say what it said, and a later summary may leave that out. Words are
-compared, not meaning: a summary that says the same in other words counts as one without them.
+The content of a covered block is not lost yet: its summary may have it, and a later summary may leave it out. Words are
+compared, and not meaning: a summary that says the same in other words counts as one that lost it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from timeline.blocks import Block
 
 _WIDE: Final = r"\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff"
-"""Letters of scripts that put no spaces between words: each one counts as a word."""
+"""Letters of scripts without spaces between words: each letter counts as a word."""
 _WORD: Final = re.compile(rf"[{_WIDE}]|[^\W{_WIDE}]{{3,}}")
 """A word; shorter ones, such as articles, say nothing about what is left."""
 _BRIDGED: Final = 2
-"""The most words between two lost ones that are quoted with them, so that a sentence stays together."""
+"""Most words between two lost ones that are quoted with them, so that a sentence stays together."""
 _LONGEST: Final = 500
 """Characters of what is quoted as lost."""
 
@@ -44,8 +44,8 @@ class Retold:
         summarizer: wrote the summary.
         words: how many of the block's words the summary has, each counted once.
         of: how many words the block has.
-        lost: the parts of the block's text whose words this summary is the first one without. A word that comes back
-            later, as some do in another matter, is not lost twice.
+        lost: the parts of the block's text whose words are in every earlier summary, and not in this one. A word that
+            comes back later, as some do in another matter, is not lost twice.
     """
 
     address: str

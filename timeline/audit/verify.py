@@ -118,7 +118,7 @@ async def verify(store: EventStore, conversation: str, *, head: bytes | None = N
             check.render(rendered, values)
         await check.go_through(store, renders, values, info.version)
         newest = await load_fold(store, conversation)
-        # Another writer may have appended meanwhile: both folds must be of one version to be compared.
+        # Another writer may have appended meanwhile: both folds must have the same version to be compared.
         await check.go_through(store, renders, values, newest.version)
         await off_loop(len(newest.window.items), partial(check.order, newest.window))
     except StoreCorrupt as error:
@@ -154,9 +154,9 @@ class _Check:
         self.ways_back = WaysBack(conversation, ())
         self.pairing = Pairing(self.blocks)
         self.entries: Sequence[Entry] = ()
-        """Those of the newest context."""
+        """The entries of the newest context."""
         self.only_appended = False
-        """Whether the window only grew since then: no item of that context is another one now."""
+        """Whether the window only grew since the newest context, with none of its items changed."""
 
     def chain(self, proof: Proof) -> None:
         """Take the outcome of proving the log."""
@@ -215,7 +215,7 @@ class _Check:
                 self.requests_of.setdefault(call.called.answers, []).append(call)
 
     async def go_on_from_base(self, store: EventStore, info: ConversationInfo) -> None:
-        """Where history was scavenged, begin behind the newest base: with its window, and what is left before it."""
+        """Where history was scavenged, begin behind the newest base, with its window and the events left before it."""
         removed = await store.scavenged(info.id)
         if not removed:
             return
@@ -243,7 +243,7 @@ class _Check:
         """Check the events behind the fold up to a version, and the recorded contexts of each."""
         conversation = self.fold.conversation
         async for event in in_turns(store.read(conversation, after=self.fold.version, until=until)):
-            # First: a context was projected from the window at its version, this event included.
+            # Fold the event first: a context was projected from the window at its version, that event included.
             await self.event(store, event)
             for rendered in renders.get(event.version, ()):
                 self.render(rendered, values)
@@ -318,8 +318,8 @@ class _Check:
     def _summary(self, before: Window, payload: CompactionCompleted) -> None:
         """Report a compaction without a written summary that covers blocks which the model was shown.
 
-        Whether a summary was due is derived from the window again, instead of read from the event's ``none_due``: a
-        wrong event is what this check is for.
+        Whether a summary was due is derived from the window, and not read from the event's ``none_due``, since this
+        check is there to find a wrong event.
         """
         if payload.written_by.summarizer != NOBODY or payload.source != "engine":
             return
@@ -373,7 +373,7 @@ class _Check:
     def _prefix(self, rendered: ContextRendered, neutral: NeutralContext, *, continues: bool) -> None:
         """Check that a render without a decision kept the bytes before the previous tail (design: Invariants, 8).
 
-        A later release may show a block otherwise, by another projection.
+        Contexts of different projections are not compared: a later release may show a block otherwise.
         """
         key = (rendered.system, rendered.tools, rendered.projection)
         if self.before is not None and self.before[0] == key:

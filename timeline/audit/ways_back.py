@@ -1,8 +1,8 @@
 """Fold a whole log through its undos in one pass: `WaysBack`.
 
-An undo is folded as if its compactions had never been made, and a fold that went through them cannot go on. Folding the
-log anew for each undo would make a verification quadratic. So a second fold sets out right before a compaction that is
-undone later, passes over it, and takes the place of the first one at the undo. No stored snapshot is trusted.
+An undo is folded as if its compactions had never been made, so a fold that applied them cannot go on. To fold the log
+anew for each undo would make a verification quadratic. So a second fold starts right before a compaction that is undone
+later, skips it, and takes the place of the first fold at the undo. No stored snapshot is trusted.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class WaysBack:
     def __init__(self, conversation: str, undos: Sequence[tuple[int, Sequence[int]]]) -> None:
         self._conversation = conversation
         self._begin: dict[int, list[tuple[int, frozenset[int]]]] = {}
-        """By the version behind which a fold sets out: the undo that it is for, and what it passes over."""
+        """By the version behind which a fold starts: the undo for which it is made, and the compactions it skips."""
         self._folds: dict[int, Fold] = {}
         known: set[int] = set()
         for number, (at, versions) in enumerate(undos):
@@ -40,7 +40,7 @@ class WaysBack:
             self._begin.setdefault(start, []).append((at, frozenset(known)))
 
     async def behind(self, store: EventStore, fold: Fold, event: Event) -> Fold:
-        """Apply the next event of the log to a fold, and return the fold that goes on: at an undo it is another one.
+        """Apply the next event of the log to a fold; return the fold to go on with, which at an undo is another one.
 
         Raises:
             HistoryUnavailable: the log does not go back to what an undo shows again.
@@ -49,7 +49,7 @@ class WaysBack:
             self._folds[undo] = fold.passing_over(without)
         going_on = self._folds.pop(event.version, fold)
         if going_on is fold and isinstance(event.payload, CompactionReverted):
-            # None set out: the log is not read from there, or names what is no compaction before it.
+            # No fold was started: the log was not read from there, or the undo names no compaction before it.
             going_on = await fold_history(
                 store, self._conversation, until=event.version - 1, without=event.payload.versions
             )
@@ -59,9 +59,9 @@ class WaysBack:
 
 
 def _first_affected(compaction: int, before: Sequence[tuple[int, Sequence[int]]]) -> int:
-    """Return the first compaction that a fold has to pass over to get behind an undo.
+    """Return the first compaction that a fold has to skip to get behind an undo.
 
-    An earlier undo may lie between: then the fold has to pass over what that one takes back, too.
+    If an earlier undo lies in between, the fold has to skip the compactions of that one, too.
     """
     first = compaction
     for at, versions in reversed(before):

@@ -1,7 +1,8 @@
-"""Answer why a block is shown as it is at a version of the log, also of a block that is not there.
+"""Answer why a block is shown as it is at a version of the log, even if the block is not there.
 
-The state is that of the log folded up to that version. The decision named is the one that led to the state first: of
-several compactions that covered a block, one after the other, the earliest, since that one took it out of the context.
+The state is that of the log folded up to that version. The named decision is the one that first led to the state. Where
+several compactions covered a block, one after the other, that is the earliest, since it took the block out of the
+context.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ WhyState: TypeAlias = Literal[
 ]
 """A block's state; or why it has none: it was appended later, or the log is damaged (``lost``)."""
 _UNSENT: Final = frozenset({"empty", "result_omitted", "superseded"})
-"""Rules of blocks of the window of which nothing is sent."""
+"""Rules of blocks in the window of which nothing is sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,7 +333,7 @@ def _summaries(decisions: Decisions, version: int) -> tuple[str, ...]:
 
 
 def _covered(first: Compaction, *, unseen: str = "") -> _Reason:
-    """Return the reason of a block that a compaction took out of the context."""
+    """Return the reason for a block that a compaction took out of the context."""
     made = first.payload
     ranges = made.covers.ranges
     facts: Facts = {
@@ -365,7 +366,7 @@ class _Gone(NamedTuple):
 
 
 def _deleted(gone: _Gone, decisions: Decisions, at: int, call: int | None) -> Why:
-    """Return what is left to say about a scavenged block: which compaction covered it, and its summary."""
+    """Return what is still known about a scavenged block: the compaction that covered it, and its summary."""
     covering = decisions.covering(gone.version)
     covered = _covered(covering[0]) if covering else _Reason("", {}, "")
     since = covered.since
