@@ -2,8 +2,8 @@
 
 The format is the Agent Trajectory Interchange Format, version 1.8 (RFC 0001 of the Harbor framework). A step is what a
 user or the runtime said, or one response of the model with its calls and their results. A summary is a step of the
-system: the steps that it covers stay, since a trajectory says what happened, and not what the model saw later.
-``extra`` of a step names the blocks that it was made of, and holds what the format has no place for.
+system. The steps that it covers stay, since a trajectory says what happened, and not what the model saw later. The
+``extra`` of a step names the blocks that it was made from, and holds what the format has no place for.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class _Steps:
         _name(step, version, block)
 
     def measure(self, called: ModelCalled) -> None:
-        """Give a response what its call used."""
+        """Add the usage of a call to its response."""
         step = self._response
         if step is None or "metrics" in step or called.response_id not in {None, self._response_id}:
             return
@@ -139,7 +139,7 @@ class _Steps:
         return step
 
     def _answer(self, result: ToolResult, at: str) -> dict[str, Any]:
-        """Put a result beside its call; one whose call is not there is an observation of the system."""
+        """Put a result beside its call; a result without its call becomes an observation of the system."""
         step = self._of_call.get(result.call_id)
         found: dict[str, Any] = {"content": result.text}
         if step is None:
@@ -154,7 +154,7 @@ class _Steps:
 
 
 def _name(step: dict[str, Any], version: int, block: Block) -> None:
-    """Name in a step the block that it was made of, with what the format has no place for."""
+    """Add to a step the name of a block that it was made from, with what the format has no place for."""
     named: dict[str, Any] = {"version": version, "type": block.type, "path": block.path}
     if block.data is not None:
         named["data"] = block.data

@@ -1,9 +1,9 @@
 """Copy conversations from one store into another, event for event: with their ids, versions, seals and links.
 
-A copy is proved, not trusted. Before anything is appended, what the other store holds already is compared link by link;
-afterwards each new event is read back from there, and compared with the one that it is a copy of. So a copy that was
-interrupted goes on where it stopped, and one that is repeated brings over what came since. What the chain of its own
-store does not prove is not written at all: where an event is damaged, the copy ends before it until that is mended.
+A copy is proved, not trusted. Before anything is appended, the events that the other store holds already are compared
+link by link. Afterwards each new event is read back and compared with its original. So a copy that was interrupted goes
+on where it stopped, and a repeated one adds what came since. An event that the chain of its own store does not prove is
+not written at all: the copy ends before a damaged event until that is mended.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _MOST_EVENTS: Final = 500
 """Events in one append."""
 _MOST_TEXT: Final = 4_000_000
-"""Characters of payloads behind which an append is complete: large ones are not held by the hundred."""
+"""An append is complete once its payloads have so many characters, so that hundreds of large ones are never held."""
 OF_ONE: Final = (
     ConversationErased,
     ConversationNotFound,
@@ -52,7 +52,7 @@ OF_ONE: Final = (
     StoreCorrupt,
     VersionConflict,
 )
-"""The errors that concern one conversation: the others can be copied all the same."""
+"""The errors that concern one conversation only: the others can still be copied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class NotCopied:
 
     Attributes:
         conversation: its id.
-        error: why; with its cure done, the copy can be repeated, and goes on where it stopped.
+        error: why; once that is cured, the copy can be repeated, and goes on where it stopped.
         events: number of events that were appended before that.
     """
 
@@ -176,7 +176,7 @@ async def copy_conversations(
             yield await _outcome(store, own, into, last, on_progress)
             continue
         for info, until in line:
-            if tried.get(info.id, -1) < until:  # two forks may share it
+            if tried.get(info.id, -1) < until:  # two forks may share a log, which is copied once
                 tried[info.id] = until
                 yield await _outcome(store, info, into, until, on_progress)
 
@@ -193,7 +193,7 @@ async def _outcome(
 
 
 async def _held(store: EventStore, conversation: str) -> int:
-    """Return the version that a store has of a conversation; 0 where it has none, or none any more."""
+    """Return the version that a store has of a conversation; 0 where it has none, or erased it."""
     try:
         return await held_version(store, conversation)
     except ConversationErased:
@@ -339,7 +339,7 @@ def _identity(event: ChainedEvent) -> tuple[object, ...]:
 async def _batches(
     store: EventStore, conversation: str, after: int, until: int
 ) -> AsyncIterator[Sequence[tuple[WrittenEvent, EncodedEvent]]]:
-    """Read events in the sizes of appends; what lies before damage comes before its error.
+    """Read events in batches of the size of an append; the events before damage are yielded before its error.
 
     Raises:
         StoreCorrupt: an event is damaged, or is not the one that the chain has.
@@ -362,7 +362,7 @@ async def _batches(
 
 
 async def _proved(store: EventStore, conversation: str, after: int, until: int) -> AsyncIterator[WrittenEvent]:
-    """Read events, each compared with the chain: a copy of one that is not in it could never be continued.
+    """Read events, and compare each with the chain: a copy with an event that is not in it could not be continued.
 
     Raises:
         StoreCorrupt: see `_batches`.
@@ -414,7 +414,7 @@ async def _append(
 
 
 async def _read_back(store: EventStore, into: EventStore, conversation: str, after: int, until: int) -> None:
-    """Compare each event that was copied with the one that it is a copy of.
+    """Compare each event that was copied with its original.
 
     Raises:
         StoreCorrupt: one of them differs.
@@ -430,9 +430,9 @@ async def _read_back(store: EventStore, into: EventStore, conversation: str, aft
 
 
 async def _copy_snapshots(store: EventStore, into: EventStore, info: ConversationInfo, until: int) -> None:
-    """Bring over the snapshots up to a version, so that opening the copy, and going back in it, costs no more.
+    """Copy the snapshots up to a version, so that opening the copy, and going back in it, cost no more than before.
 
-    They come behind the events: those that an interrupted copy has not brought come with the next one.
+    They are copied after the events. If the copy is interrupted before, the next one copies them.
     """
     there = set(await into.waypoints(info.id))
     versions = [version for version in await store.waypoints(info.id) if version <= until and version not in there]

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 T = TypeVar("T", Event, WrittenEvent)
 
 _MOST_DAMAGED: Final = 1_000
-"""Damaged events behind which a store of which nothing was read is given up. Where anything reads, all of that is
-written: an export of a damaged store may be all that is left of it."""
+"""After so many damaged events the export gives up, if nothing could be read yet. Otherwise it writes all that can be
+read: an export of a damaged store may be all that is left of it."""
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class Exported:
         redacted: events that were written without their redacted content.
         damaged: conversation and version of each event that could not be read and was left out.
         lost_values: hashes of texts that could not be read.
-        left_out: conversations that were not written, with the damage: what was redacted in them does not read.
+        left_out: conversations that were not written, each with the damage that hides what was redacted in it.
         scavenged: the conversations of which events are missing since they were scavenged, each with the version from
             which on all are there.
     """
@@ -84,7 +84,7 @@ async def export_log(
         if first > 1:
             done.scavenged.append((info.id, first))
         yield log_line(info, until, eraser.title(info.title), library, first)
-        if info.base and eraser.is_busy:  # the parent's lines are written; the eraser still needs to see their events
+        if info.base and eraser.is_busy:  # the parent's lines are written, but the eraser has to see their events, too
             shared = partial(store.read, info.id)
             async for event in _undamaged(shared, info, 0, info.base, Exported(events=done.events)):
                 eraser.erase(event.version, event.payload)
@@ -98,9 +98,9 @@ async def export_log(
 
 
 async def _to_be_erased_rightly(store: EventStore, wanted: Sequence[str], done: Exported) -> list[str]:
-    """Return the conversations that can be written; note those of which nobody can say what was redacted.
+    """Return the conversations that can be written; note those whose redactions cannot be read.
 
-    With one of these goes all that shares its past, in which it may have redacted something.
+    All conversations that share the past of such a one are left out, too, since it may have redacted something there.
 
     Raises:
         StoreCorrupt: none can be written.
@@ -124,7 +124,7 @@ async def _to_be_erased_rightly(store: EventStore, wanted: Sequence[str], done: 
 
 
 async def _root(store: EventStore, conversation: str) -> str:
-    """Return the first of the conversations that one was forked from; its own id for one that shares nothing."""
+    """Return the oldest ancestor of a conversation whose past it shares; its own id if it shares nothing."""
     info = await store.info(conversation)
     while info.base and info.parent is not None:
         info = await store.info(info.parent.conversation)
@@ -132,7 +132,7 @@ async def _root(store: EventStore, conversation: str) -> str:
 
 
 async def _first_version(store: EventStore, info: ConversationInfo, until: int) -> int:
-    """Return the version from which on all events are there; where damage keeps it from being known, the row's."""
+    """Return the version from which on all events are there; the one in the row, if damage hides it."""
     try:
         return 1 if await is_whole(store, info, until) else info.first_version
     except StoreCorrupt:
@@ -142,7 +142,7 @@ async def _first_version(store: EventStore, info: ConversationInfo, until: int) 
 async def _as_written(
     store: EventStore, info: ConversationInfo, until: int, done: Exported
 ) -> AsyncIterator[tuple[str, Payload | None]]:
-    """Yield the lines of events of which nothing is to be erased, each with its payload if that may name values."""
+    """Yield the lines of events without redacted content, each with its payload if that may name values."""
     read = partial(store.read_written, info.id)
     async for event in _undamaged(read, info, info.base, until, done):
         done.events += 1
@@ -152,7 +152,7 @@ async def _as_written(
 async def _erased(
     store: EventStore, info: ConversationInfo, until: int, eraser: Eraser, done: Exported
 ) -> AsyncIterator[tuple[str, Payload]]:
-    """Yield the lines of events without what is to be erased, each with the payload that it has in the store."""
+    """Yield the lines of events with redacted content taken out, each with the payload that it has in the store."""
     links = store.chained(info.id, after=info.base)
     chained: ChainedEvent | None = None
     async for event in _undamaged(partial(store.read, info.id), info, info.base, until, done):

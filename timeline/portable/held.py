@@ -1,4 +1,4 @@
-"""What a store holds of a conversation: up to which version, and whether a scavenge left its past whole."""
+"""Ask a store up to which version it holds a conversation, and whether a scavenge left its past whole."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def held_version(store: EventStore, conversation: str) -> int:
 
 
 async def is_whole(store: EventStore, info: ConversationInfo, until: int) -> bool:
-    """Return whether all of a log's own events up to a version are there: forks keep what they share.
+    """Return whether all of a log's own events up to a version are there. A scavenge keeps those that forks share.
 
     Args:
         store: holds the conversation.

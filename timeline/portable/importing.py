@@ -148,9 +148,9 @@ async def _append(
 ) -> None:
     """Append in batches, the last one with a snapshot, so that the next opening reads the window alone.
 
-    A new log that was never compacted is all window, and needs none. On the way come those that a log which grows would
-    have, but not where compactions are taken back later: the fold passes over them, and a snapshot between a compaction
-    and its undo goes through it.
+    A new log that was never compacted is all window, and needs no snapshot. Any other log gets the snapshots on the way
+    that it would have got as it grew, except where compactions are taken back later: this fold skips these compactions,
+    and a snapshot between a compaction and its undo must contain it.
     """
     seals, snapshots = _seals(events), _Snapshots(fold, events)
     for start in range(0, len(events), _BATCH):
@@ -171,7 +171,7 @@ async def _append(
 class _Snapshots:
     """The snapshots of one import; nothing is folded before one is due.
 
-    A new log that was never compacted is all window: its blocks are counted to know what is due, mostly nothing.
+    In a new log that was never compacted, all is window: its blocks are counted to know whether a snapshot is due.
 
     Args:
         fold: of what is there before the new events.
@@ -213,13 +213,13 @@ class _Snapshots:
 
 
 def _seals(events: Sequence[CopiedEvent]) -> list[Seal]:
-    """Return the seals that the events had, so that their links come out the same; none where one of them lacks its."""
+    """Return the seals that the events had, so that their links stay the same; none if one of them has no seal."""
     seals = [found.seal for found in events if found.seal is not None and not found.redacted]
     return seals if len(seals) == len(events) else []
 
 
 async def _check_chain(store: EventStore, copy: LogCopy, events: Sequence[CopiedEvent]) -> None:
-    """Report where the links are not those of the file: a head that was kept of it does not prove the log here."""
+    """Report where the links differ from those of the file: a head kept of the old log does not prove this one."""
     head, newest = await store.chain_head(copy.conversation), events[-1].link
     if head != newest:
         reason = "the file has no links" if newest is None else "its links do not go on from those of the database"

@@ -46,15 +46,15 @@ _APPENDED: Final[str] = BlockAppended.model_fields["type"].default
 KEY: Final = "timeline"
 OPENING: Final = '{"timeline":"'
 _EVENT: Final = f'{OPENING}event"'
-"""The beginning of every line; no value inside a line begins so, unless a conversation is about such a file."""
+"""The beginning of an event's line; no value inside a line begins so, unless a conversation is about such a file."""
 FORMAT: Final = "timeline-log"
 FORMAT_VERSION: Final = 1
 _PAYLOAD: Final = ',"payload":'
-"""What comes before an event's payload, the last field of its line. No text holds it: there the quotes are escaped."""
+"""The text before an event's payload, the last field of its line. No value holds it: quotes in values are escaped."""
 
 
 def log_line(info: ConversationInfo, version: int, title: str, library: str, first_version: int = 1) -> str:
-    """Return the line that opens a conversation, with the version from which on all up to the last are there."""
+    """Return the line that opens a conversation; all events from ``first_version`` to ``version`` are there."""
     fields: dict[str, Any] = {
         KEY: "log",
         "format": FORMAT_VERSION,
@@ -76,7 +76,7 @@ def value_line(hash_: str, text: str) -> str:
 
 
 def event_line(event: Event, erased: Payload | None, chained: ChainedEvent | None = None) -> str:
-    """Return the line of an event, with its erased payload if something was redacted, and with what chains it."""
+    """Return the line of an event, with its erased payload if something was redacted, and its place in the chain."""
     at = instant_text(event.at)
     text = payload_text(erased or event.payload, event.at, at)
     sum_ = event.checksum
@@ -102,7 +102,7 @@ def event_line(event: Event, erased: Payload | None, chained: ChainedEvent | Non
 
 
 def written_line(conversation: str, event: WrittenEvent) -> str:
-    """Return the line of an event of which nothing is redacted, as `event_line` does, of the text as it is stored."""
+    """Return the line of an event without redacted content, as `event_line` does, but from the stored text."""
     _, id_, type_, schema_version, at, sum_, salt, c, link, text, payload = event
     if payload is not None:
         text = encode_payload(payload)
@@ -120,7 +120,7 @@ def _quoted(text: str) -> str:
 
 
 def payload_text(payload: Payload, at: datetime, written: str) -> str:
-    """Return what a payload is stored as, by the quick way where there is one.
+    """Return the text as which a payload is stored, by the quick way where there is one.
 
     Args:
         payload: the payload.
@@ -134,7 +134,7 @@ def payload_text(payload: Payload, at: datetime, written: str) -> str:
 
 def values_of(payload: Payload) -> set[str]:
     """Return the hashes of the values that an event refers to."""
-    if type(payload) is BlockAppended:  # nearly all of them: to ask pydantic's classes takes long
+    if type(payload) is BlockAppended:  # nearly all are, and ``isinstance`` with pydantic's classes takes long
         return set()
     match payload:
         case ContextRendered(policy=policy, system=system, tools=tools, ephemeral=ephemeral):

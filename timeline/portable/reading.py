@@ -1,8 +1,8 @@
 """Read the lines of an exported log: each is checked by itself, and a damaged one costs no other line.
 
-Nearly every line is as the export wrote it. Those are read from the file's bytes: the fields before the payload by one
-expression, the payload by its hash. A block is not made of it before it is asked for. Any other line is parsed as JSON.
-`timeline.portable.lines` says what is in them.
+Nearly every line is as the export wrote it, and is read from the file's bytes. One expression reads the fields before
+the payload, and the hash proves the payload, from which a block is made only when it is asked for. Any other line is
+parsed as JSON. `timeline.portable.lines` documents the lines.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ class CopiedEvent(NamedTuple):
         at: its time, as it is written.
         text: its payload, as it is stored.
         checksum: its checksum.
-        columns: what its row repeats of a block, where its payload is not read; None where it is.
-        read: its payload, where it was read.
+        columns: the columns of its row that repeat a block's values, where its payload is not parsed; else None.
+        read: its payload, where it was parsed.
         redacted: whether content was taken out.
-        seal: that of the chain that it had; None where no chain covered it.
-        link: as ``seal``.
+        seal: its seal in the chain of the exported log; None where no chain covered it.
+        link: its link in that chain, as for ``seal``.
     """
 
     version: int
@@ -174,15 +174,15 @@ _WHOLE: Final = re.compile(
 )
 """The fields of an event's line as they mostly are, up to the payload, which is the last one.
 
-Hashes are taken by their length, at a third of the time: each is compared with what it is computed as, or read as
-hexadecimal, later.
+Hashes are matched by their length alone, in a third of the time: each is later compared with the computed one, or read
+as hexadecimal.
 """
 
 
 def _whole(raw: memoryview) -> tuple[str, CopiedEvent] | None:
-    """Read a line that is as `event_line` writes it: the conversation and the event; None for any other.
+    """Read a line in the form of `event_line`: the conversation and the event; None for any other line.
 
-    A line that would be refused is any other, too: reading it with care says what is wrong with it.
+    The result is None for a line that would be refused, too: the careful way then says what is wrong with it.
     """
     found = _WHOLE.match(raw)
     if found is None or raw[-1] != _CLOSING:
@@ -212,7 +212,7 @@ def _whole(raw: memoryview) -> tuple[str, CopiedEvent] | None:
 def _content(
     type_: str, schema_version: int, at: str, payload: bytes
 ) -> tuple[str, Columns | None, Payload | None] | None:
-    """Return a payload as text, and what is known of it; None where this version would write it otherwise."""
+    """Return a payload as text, and what is known about it; None where this version would write it otherwise."""
     if stored_instant(at) is None:
         return None
     if type_ == _APPENDED and schema_version == BlockAppended.schema_version:
@@ -251,7 +251,7 @@ class _File:
         return copies
 
     def _at_once(self, raw: memoryview) -> bool:
-        """Take in a line that is as an export writes it; return whether it is, and its event is not there before."""
+        """Take in a line in the form of an export; return whether it had that form, and a new event."""
         whole = _whole(raw)
         if whole is None or not whole[0]:
             return False
