@@ -20,7 +20,7 @@ class Calibration:
         model: the model that the provider's tokens are of.
         calls: how many of its calls reported usage for a recorded context.
         offset: tokens that the provider counts besides, in system prompt, tools or a prompt of its own; negative where
-            it counts fewer.
+            it counts fewer there than the counter.
     """
 
     ratio: float = 1.0

@@ -1,7 +1,7 @@
 """Find the blocks of a message list that are not in the log yet, by their content and order.
 
 Lists of messages carry no ids, and the log gets its blocks in several ways: as messages, as a recorded reply, one by
-one. Only their content is the same in all of them, so that is compared; the order distinguishes repeated content.
+one. Only the content is the same in all ways, so content is compared. The order tells repeated content apart.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 _JOINTS: Final = ("", "\n", "\n\n")
-"""What frameworks put between the texts of a response that they keep as one."""
+"""What frameworks put between the texts of a response where they join them into one."""
 
 
 def content_key(block: Block) -> str:
-    """Return a hash of a block's content: a model reads two blocks of the same signature as the same.
+    """Return a hash of a block's content: to a model, two blocks with the same key are the same.
 
     White space around an answer or a thought does not count: models begin with blank lines, frameworks strip both ends,
-    and some wires the end.
+    and some wires strip the end.
     """
     block = _as_read_now(block)
     text = block.text.strip() if isinstance(block, AssistantCompletion | Reasoning) else block.text
@@ -48,7 +48,7 @@ def content_key(block: Block) -> str:
 
 
 def _as_read_now(block: Block) -> Block:
-    """Return what an item of OpenAI's is read as that older logs hold as a part of a response."""
+    """Return a block as it would be read today: older logs hold some items of OpenAI's as parts of a response."""
     item = block.data if block.type == "assistant.part" and isinstance(block.data, dict) else {}
     return once_a_part(item, block.response_id or "") or block
 
@@ -70,7 +70,7 @@ def content_keys(blocks: Iterable[Block]) -> Iterator[str]:
 
 
 def cut_calls(block: Block) -> list[Block]:
-    """Return the calls that an interrupted response was cut off in; its messages have them at the end."""
+    """Return the calls in which an interrupted response was cut off; its messages have them at the end."""
     return [
         ToolCall.model_validate({**call, "name": call.get("name") or "unknown"})
         for call in calls_cut_off(block)
@@ -88,7 +88,7 @@ class Positions:
         self._behind = 0
 
     def next(self, thing: Hashable) -> int | None:
-        """Move to the next place of a thing and return it; return None, and stay, if there is none ahead."""
+        """Move to the next place of a thing and return that place; without one, return None and do not move."""
         own = self._positions.get(thing, [])
         found = bisect_left(own, self._behind)
         if found == len(own):
@@ -98,13 +98,13 @@ class Positions:
 
 
 class TextsInOne:
-    """Knows the texts of responses that frameworks keep as one: a reply may have many, between citations or calls."""
+    """Knows responses of several texts, which frameworks join into one: texts are parted by citations or calls."""
 
     def __init__(self, blocks: Iterable[Block] = ()) -> None:
         self._first: dict[str, str] = {}
         self._texts: list[AssistantCompletion] = []
         self._unread: list[list[AssistantCompletion]] = []
-        """Responses of several texts, of which no key is known yet, or more texts came."""
+        """Responses of several texts without a known key, or with texts that came since the key was made."""
         for block in blocks:
             self.add(block)
 
@@ -119,7 +119,7 @@ class TextsInOne:
             self._unread.append(self._texts)
 
     def first_of(self, key: str) -> str | None:
-        """Return the content key of the first text of the response whose texts in one have a key; None for no such."""
+        """Return the content key of a response's first text, found by the key of its joined texts; None without one."""
         for texts in self._unread:
             first = content_key(texts[0])
             joined = (joint.join(text.text for text in texts) for joint in _JOINTS)
@@ -129,15 +129,15 @@ class TextsInOne:
 
 
 def nameless_key(block: Block) -> str:
-    """Return the content key of a block without the id of its call, for calls to which nobody gave one."""
+    """Return the content key of a block without the id of its call, for calls that came without one."""
     return content_key(block.model_copy(update={"call_id": "-"}) if isinstance(block, ToolCall | ToolResult) else block)
 
 
 def places_in_runs(keys: Sequence[str], known: Sequence[str]) -> dict[int, int]:
     """Place the keys of a list in those of a log, in order; return the place of each that has one.
 
-    The same may be said at many places, as where a tool is called again and again. Of these the list means the one
-    from which most of it follows: it may be the end of the history, or lack a part of it.
+    The same content may be at many places, as where a tool is called again and again. The list means the place behind
+    which most of the list follows, since it may be the end of the history, or lack a part of it.
     """
     letters: dict[str, str] = {}
     said, log = ("".join(letters.setdefault(key, chr(len(letters))) for key in all_) for all_ in (keys, known))
@@ -151,16 +151,16 @@ def places_in_runs(keys: Sequence[str], known: Sequence[str]) -> dict[int, int]:
 
 
 def _longest_run(said: str, number: int, log: str, behind: int) -> tuple[int, int]:
-    """Return from which place on a log says the same as a list for longest, and for how long.
+    """Return the place from which a log agrees with a list for longest, and for how long.
 
-    Both are written with a letter for each content, and searched as texts: where all rounds of a log are alike, there
-    are as many places as rounds, and comparing each would take the square of their number.
+    Both are written as texts with one letter for each content, and searched as texts. Where all rounds of a log are
+    alike, there are as many places as rounds, and to compare each would take the square of their number.
 
     Args:
         said: the list.
-        number: from where on it is looked for.
+        number: position in the list from which on it is compared.
         log: the log.
-        behind: the first place that it may have.
+        behind: the first place in the log that counts.
     """
     place, length, further = behind, 0, 1
     while further:
@@ -180,8 +180,8 @@ def new_messages(
 
     Args:
         messages: the blocks of each message, in order.
-        known: content keys of the log's blocks, in its order. A block is known if its content key comes behind that of
-            the last known block before it.
+        known: content keys of the log's blocks, in its order. A block is known if its content key is found there behind
+            the key of the last known block before it.
         texts: of the log's responses.
     """
     positions = Positions(known)
@@ -196,9 +196,9 @@ def new_messages(
 
 
 def from_where_a_log_begins(messages: Sequence[Sequence[Block]], known: Sequence[str]) -> list[list[Block]]:
-    """Return the messages of a list from the place on where a log begins whose earlier events were scavenged.
+    """Return the messages of a list from where a log begins, if the log's earlier events were scavenged.
 
-    What the list says before that was in the log once. A list without anything that the log holds is returned whole.
+    What the list says before that place was once in the log. A list that shares nothing with the log is returned whole.
 
     Args:
         messages: the blocks of each message, in order.
@@ -211,7 +211,7 @@ def from_where_a_log_begins(messages: Sequence[Sequence[Block]], known: Sequence
     start = next((number for number, key in enumerate(known) if key in places), None)
     if start is None:
         return [list(blocks) for blocks in messages]
-    # The same words may be said twice: the log begins where most of it follows.
+    # The same words may be in the list twice: the log begins at the place behind which most of it follows.
     begin = max(places[known[start]], key=lambda place: (common_length(keys[place:], known[start:]), place))
     later, position = [], 0
     for blocks in messages:

@@ -1,7 +1,7 @@
-"""Append what never happened, for the agent: its blocks and their omission, in one append.
+"""Append disowned blocks, which never happened for the agent, together with their omission.
 
-A framework may reject a reply that the model gave, or leave the branch of its history that one was in. People see such
-blocks, with the reason; no model is sent them, and no summary says anything of them. ``reveal`` takes it back.
+A framework may reject a model's reply, or leave the branch of its history that holds one. People see such blocks, with
+the reason. No model is sent them, and no summary mentions them. ``reveal`` takes the omission back.
 """
 
 from __future__ import annotations

@@ -1,14 +1,16 @@
 """Find where a framework's list of messages leaves the log: what is new, what was abandoned, what is taken up again.
 
-A user who edits a question, or has an answer written again, goes back to an earlier place of the framework's history
-and on from there. The log is append-only, so the tail that was left is a fact of it, and to be omitted from contexts.
-A list that merely lacks something is no such case: an application that trims its history to the newest messages, or to
+A user who edits a question, or has an answer written again, goes back to an earlier place of the framework's history,
+and on from there. The log is append-only, so the tail that was left stays in it, and has to be omitted from contexts.
+A list that merely lacks something leaves no tail: an application that trims its history to the newest messages, or to
 the first and the newest, still ends where the log does.
 
-A message is known by the id that its framework gave it, if that id is in the log; one that has another content there
-was rewritten, and is said again with all that the list has behind it. Else it is known by its whole content and its
-place, which is right behind the message before it. The words alone are not enough: a question that is asked again
-earlier is not the later one. All of this is a pure function of the two sequences, which `ListFollower` carries out.
+A message is known by the id that its framework gave it, if that id is in the log. If it has another content there, it
+was rewritten: it is appended again, with all that the list has behind it. A message without a known id is known by its
+whole content and its place, right behind the message before it. The words alone are not enough: a question that is
+asked again at an earlier place is not the later one.
+
+All of this is a pure function of the two sequences; `ListFollower` carries its result out.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _RUN: Final = 2
-"""Messages in a row that show where a trimmed list lies in the log: a single one may be said twice."""
+"""Fewest messages in a row that show where a trimmed list lies in the log: a single one may occur twice."""
 
 
 class LoggedBlock(NamedTuple):
@@ -31,9 +33,9 @@ class LoggedBlock(NamedTuple):
         version: of its event.
         key: content key.
         id: the framework's id of its message; empty where it has none that lasts.
-        owned: a framework's list brought it. What others appended is in no such list, and never abandoned, save for a
-            response behind something that is.
-        shown: it is not abandoned.
+        owned: whether a framework's list brought it. No list has what others appended, so that is never abandoned,
+            except for a response behind something abandoned.
+        shown: whether it is not abandoned.
         group: number of the response that it is part of or answers; 0 for none. A response is abandoned as a whole.
     """
 
@@ -46,7 +48,7 @@ class LoggedBlock(NamedTuple):
 
 
 class Given(NamedTuple):
-    """A block of the framework's list: its content key, and the framework's id of its message, or an empty one."""
+    """A block of the framework's list: its content key, and the framework's id of its message, which may be empty."""
 
     key: str
     id: str = ""
@@ -72,8 +74,8 @@ def divergence(given: Sequence[Given], known: Sequence[LoggedBlock], *, whole: b
     Args:
         given: the blocks of the list, in order: all of the framework's history, or a part of it.
         known: the blocks of the log, in order.
-        whole: the list is known to be the whole history, so that one which shares nothing with the log left all of it.
-            Otherwise such a list is taken for new messages that came without their history.
+        whole: whether the list is known to be the whole history. Then a list that shares nothing with the log left all
+            of it; otherwise such a list counts as new messages without their history.
     """
     return _Comparison(given, known, whole=whole).divergence()
 
@@ -86,7 +88,7 @@ class _Comparison:
         self._matched: dict[int, int] = {}
         """By position in the list: the position in the log."""
         self._ids_last = False
-        """Whether the log has any id of the list; one that knows no others may have been given anew to old messages."""
+        """Whether the log has any id of the list. If it has none, the framework may have given old messages new ids."""
 
     def divergence(self) -> Divergence:
         self._match_ids()
@@ -103,7 +105,7 @@ class _Comparison:
         return self._with_whole_responses([*tail, *self._left_for_another_branch()])
 
     def _match_ids(self) -> None:
-        """Match what has an id that the log has, with the same content; a shown block comes before an abandoned one."""
+        """Match blocks whose id the log has with the same content; a shown block comes before an abandoned one."""
         places: defaultdict[Given, list[int]] = defaultdict(list)
         for place, known in enumerate(self._known):
             if known.id:
@@ -118,26 +120,26 @@ class _Comparison:
         self._ids_last = bool(self._matched)
 
     def _first_rewritten(self) -> int | None:
-        """Return the place of the first thing that the list says otherwise or elsewhere; None where it only goes on.
+        """Return the place of the first block that the list has otherwise or elsewhere; None where it only adds blocks.
 
-        A list is read in its order, and a log only grows: so all behind that place is said again, behind what is new.
+        A list is read in order, and a log only grows. So all blocks of the list behind that place are appended again.
         """
         places = [self._first_said_otherwise(), self._first_moved()]
         return min((place for place in places if place is not None), default=None)
 
     def _first_moved(self) -> int | None:
-        """Return the place of the first message that the list has behind one that the log has behind it, by its id."""
+        """Return the place of the first message, by id, that the list has behind one which follows it in the log."""
         elsewhere, matched = self._elsewhere(), {*self._matched.values()}
         places = (n for n, block in enumerate(self._known) if block.shown and n not in matched)
         return next((n for n in places if _given(self._known[n]) in elsewhere), None)
 
     def _elsewhere(self) -> set[Given]:
-        """Return what the list and the log both have by its id, and the list in another place."""
+        """Return the blocks that list and log both have, by id, but the list in another place."""
         logged = {_given(block) for block in self._known if block.id and block.shown}
         return {b for n, b in enumerate(self._given) if b.id and n not in self._matched and b in logged}
 
     def _first_said_otherwise(self) -> int | None:
-        """Return the place of the first thing that the list says otherwise in front of something that is known."""
+        """Return the place of the first block that the list has otherwise in front of a known block."""
         behind = -1
         gap: list[int] = []
         for number in range(max(self._matched, default=-1) + 1):
@@ -152,9 +154,9 @@ class _Comparison:
         return None
 
     def _match_between(self) -> None:
-        """Match the rest in front of the last known message by content and order, each gap for itself.
+        """Match the rest in front of the last known message by content and order, each gap by itself.
 
-        A message that the list has elsewhere, by its id, is not the one that says the same here.
+        A message that the list has elsewhere, by its id, does not match one with the same words here.
         """
         start, behind, elsewhere = 0, -1, self._elsewhere()
         left = [block.shown and _given(block) not in elsewhere for block in self._known]
@@ -179,12 +181,12 @@ class _Comparison:
         return found
 
     def _match_rest(self, start: int, left: list[int], *, is_placed: bool) -> list[int]:
-        """Match the list from ``start`` on with the places that are left; return the places that it went back behind.
+        """Match the list from ``start`` on with the remaining places; return the places that it went back behind.
 
         Args:
             start: position in the list behind the last match.
             left: places of the log behind the last match.
-            is_placed: there is such a match.
+            is_placed: whether there is a last match.
         """
         follows = self._right_behind(start, left)
         tail = self._owned_behind(follows, left)
@@ -201,7 +203,7 @@ class _Comparison:
         return tail
 
     def _right_behind(self, start: int, left: Sequence[int]) -> dict[int, int]:
-        """Match the blocks from ``start`` on one by one; only what is not the framework's may lie in between."""
+        """Match the blocks from ``start`` on one by one; only blocks that no list brought may lie in between."""
         found: dict[int, int] = {}
         at = 0
         for number in range(start, len(self._given)):
@@ -215,7 +217,7 @@ class _Comparison:
         return found
 
     def _up_to_the_end(self, start: int, left: Sequence[int]) -> dict[int, int]:
-        """Match the longest beginning that ends where the log does: what lies in between was trimmed, not left."""
+        """Match the longest beginning that ends where the log does: the blocks in between were trimmed, not left."""
         end = max(n for n, place in enumerate(left) if self._known[place].owned)
         for stop in range(len(self._given), start, -1):
             if self._may_be(left[end], stop - 1) and (found := self._backwards(start, stop, left[: end + 1])):
@@ -223,7 +225,7 @@ class _Comparison:
         return {}
 
     def _backwards(self, start: int, stop: int, places: Sequence[int]) -> dict[int, int]:
-        """Match blocks from the last to the first, each with the newest place that is left; nothing unless all are."""
+        """Match blocks from the last to the first, each with the newest remaining place; either all match, or none."""
         found: dict[int, int] = {}
         at = len(places)
         for number in reversed(range(start, stop)):
@@ -234,7 +236,7 @@ class _Comparison:
         return found
 
     def _placed_elsewhere(self, start: int, left: list[int], tail: list[int]) -> tuple[dict[int, int], list[int]]:
-        """Place a list whose first message is not where the log begins, and which does not reach the log's end."""
+        """Place a list that neither begins where the log does nor reaches the log's end."""
         edited = self._first_edited(start)
         if edited is not None:
             return {}, [place for place in tail if place >= edited]
@@ -245,7 +247,7 @@ class _Comparison:
         return {}, tail if self._whole or self._ends_like_the_log(start, left) else []
 
     def _ends_like_the_log(self, start: int, left: list[int]) -> bool:
-        """Return whether the list says the log's last messages behind another beginning: one of them was rewritten."""
+        """Return whether the list ends with the log's last messages behind another beginning: one was rewritten."""
         end = max(n for n, place in enumerate(left) if self._known[place].owned)
         for stop in range(start + _RUN, len(self._given) + 1):
             ending = range(stop - _RUN, stop)
@@ -259,9 +261,9 @@ class _Comparison:
         return next((n for n, block in enumerate(self._known) if block.shown and block.id in ids), None)
 
     def _left_for_another_branch(self) -> list[int]:
-        """Return the places of the branch that was shown, where the list takes up an abandoned one.
+        """Return the places of the branch that was shown, if the list takes up an abandoned branch.
 
-        They may lie in front of what is taken up, where in any other list they would merely be trimmed.
+        These places may lie in front of the branch that is taken up. In any other list they would merely be trimmed.
         """
         again = next((n for n, place in sorted(self._matched.items()) if not self._known[place].shown), None)
         if again is None:
@@ -278,15 +280,15 @@ class _Comparison:
         return self._known[place].key == self._given[number].key
 
     def _may_be(self, place: int, number: int) -> bool:
-        """Return whether two blocks may be the same although something lies in between: ids that last say no."""
+        """Return whether two blocks may be the same although others lie in between; different lasting ids say no."""
         one, other = self._known[place].id, self._given[number].id
         return self._is(place, number) and (not self._ids_last or not one or not other or one == other)
 
     def _with_whole_responses(self, tail: Sequence[int]) -> Divergence:
-        """Abandon responses as a whole; what the list still has of one is appended anew, to be answered anew.
+        """Abandon responses as a whole; blocks of them that the list still has are appended anew, to be answered anew.
 
-        A response that another recorded, and the list never had, answers what was said before it: behind something
-        abandoned it is abandoned, too.
+        A response that somebody else recorded, and that no list ever had, answers what was said before it. So behind
+        something abandoned it is abandoned, too.
         """
         gone = set(tail)
         behind, again = min(gone, default=len(self._known)), set(self._matched.values())

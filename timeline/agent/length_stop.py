@@ -1,4 +1,4 @@
-"""Handle a reply that was cut off for want of room: the loop compacts and goes on, or ends.
+"""Handle a reply that was cut off for lack of room: the loop compacts and goes on, or ends.
 
 A length stop has two causes. If the context has grown too large, compacting makes room and the model goes on. If not,
 the answer itself is longer than the model may write, and asking again would end the same way. The rule is that of the
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from timeline.wire.responses import ModelResponse
 
 CUT_OFF: Final = "Your last answer was cut off for want of room. Go on where it ended."
-"""The user's message behind half an answer, with which the next request would end otherwise."""
+"""The user's message behind half an answer: without it, the next request would end with the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class LengthStop:
 
 
 def check_stop(response: ModelResponse) -> None:
-    """Check that a response ended for want of room.
+    """Check that a response ended for lack of room.
 
     Raises:
         InvalidArgument: it ended for another reason.
@@ -62,6 +62,6 @@ def check_stop(response: ModelResponse) -> None:
 
 
 def ends_half_said(window: Window) -> bool:
-    """Return whether the next request would end with text of the assistant's, which not every model continues."""
+    """Return whether the next request would end with the assistant's text, which not every model continues."""
     entries, _ = Projector().entries(window)
     return bool(entries) and entries[-1].role == "assistant" and not window.open_calls()

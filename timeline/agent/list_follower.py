@@ -1,9 +1,9 @@
 """`ListFollower`: keep the log in step with the list of messages that a framework holds.
 
-Frameworks own mutable lists, which the log never is. Before each call of the model an adapter passes the framework's
-list as blocks, and the follower appends each block that the log does not hold yet, once. Texts of the timeline's own
+Frameworks own mutable lists, and the log only grows. Before each call of the model an adapter passes the framework's
+list as blocks, and the follower appends each block once that the log does not hold yet. The timeline's own texts
 (summaries, replacements of hidden content, the filled-in result of a call without one) are not appended when they come
-back.
+back in a list.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ListFollower:
         self._is_whole = True
         """Whether the log is read from its first event on; False where the beginning was scavenged."""
         self._said: dict[int, _Said] = {}
-        """What the log says by its versions, for lists whose calls have no ids."""
+        """The content of the log's blocks by version, for lists whose calls have no ids."""
         self._said_version = 0
         self._home = Home(f"the list follower of conversation {conversation.id!r}")
         self._lock = anyio.Lock()
@@ -148,7 +148,7 @@ class ListFollower:
         whole: bool,
         at: datetime | None,
     ) -> list[list[Block]]:
-        """Read messages. Their calls without an id have those of the log, save for what the list left of it."""
+        """Read messages. Calls without an id get the ids of the log's calls, except of calls that the list left."""
         [batch] = self._conversation.new_ids(1, at)
         names = [f"{batch}_{number}" for number in range(len(messages))]
         call_ids = CallIds()
@@ -164,7 +164,7 @@ class ListFollower:
         return read_messages(messages, wire=wire, names=names, **self._meant(read, stayed))
 
     async def _shown_blocks(self) -> dict[int, _Said]:
-        """Return what the log says that is not abandoned, by its versions."""
+        """Return the content of the log's blocks that are not abandoned, by version."""
         events = await self._conversation.log.since(self._said_version)
         self._said_version = events[-1].version if events else self._said_version
         blocks = ((event.version, appended_block(event.payload)) for event in events)
@@ -173,9 +173,9 @@ class ListFollower:
         return {version: said for version, said in self._said.items() if version in shown}
 
     def _meant(self, read: Sequence[Sequence[Block]], said: dict[int, _Said]) -> _Meant:
-        """Return the calls of the log that a list has, by what stands around them: the list may be trimmed anywhere.
+        """Return the calls of the log that a list has, found by the blocks around them: it may be trimmed anywhere.
 
-        One that was trimmed to a result begins with what answers a call of the log, which it lacks.
+        A list that was trimmed up to a result begins with that result, and lacks the call that it answers.
         """
         blocks = [block for own in self._let_in(read) for block in own]
         logged = [*said.values()]
@@ -293,7 +293,7 @@ class ListFollower:
 
 
 class _Said(NamedTuple):
-    """What a block of the log says, without the id of a call; the call, if it is one; the id of what it answers."""
+    """The content of a block of the log, without the id of a call; the call, if it is one; the id that it answers."""
 
     key: str
     call: ToolCall | None
@@ -307,7 +307,7 @@ def _said(block: Block) -> _Said:
 
 
 class _Meant(TypedDict):
-    """What `read_messages` is told of the log's calls."""
+    """The arguments of `read_messages` about the log's calls."""
 
     ids: CallIds
     earlier: OpenCalls

@@ -33,7 +33,7 @@ _IN_LISTS: Final = (UserPrompt, AssistantCompletion, Reasoning, ToolCall, ToolRe
 class LogBlocks:
     """Reads a log into `LoggedBlock` blocks.
 
-    Summaries are left out; calls in which a response was cut off are in, behind it, as a framework's message has them.
+    Summaries are left out. Calls in which a response was cut off come behind it, as a framework's message has them.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class LogBlocks:
         self._keys: set[str] = set()
         self._texts = TextsInOne()
         self._tombstones: dict[tuple[str, str | None], str] = {}
-        """The key of each redacted block, by its type and what its place is known by."""
+        """The key of each redacted block, by its type and what identifies its place."""
         self._named_tombstones: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
         """The keys of the redacted blocks of a framework's message, by their type and the message's id."""
 
@@ -67,10 +67,10 @@ class LogBlocks:
         return [*self._blocks, *self._cut]
 
     def keys_of(self, blocks: Iterable[tuple[Block, str]]) -> list[str]:
-        """Return the content keys of a list's blocks; of one that was redacted here that of its tombstone.
+        """Return the content keys of a list's blocks; for a block that was redacted here, the key of its tombstone.
 
-        A framework may still have what was redacted, and would bring it back. A call or result is known by its id,
-        another block by its message's id, or else by its type and the block before it.
+        Otherwise a framework that still has redacted content would bring it back. A call or result is recognised by its
+        id, another block by its message's id, or else by its type and the block before it.
 
         Args:
             blocks: each with the id of its message; empty where it has none.

@@ -1,7 +1,7 @@
 """`MeasuredCalls`: the model calls that this library makes or wraps, for the record that comes later.
 
-How long a call took, and what was requested, is known where it is made; it is recorded where the application passes
-the reply on. The two are brought together by the reply itself, or by the task that records inside the call.
+How long a call took, and what was requested, is known where the call is made. It is recorded where the application
+passes the reply on. The reply itself connects the two, or the task, where it records inside the call.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class MeasuredCall:
     request: Request | None = None
 
     def duration(self) -> float | None:
-        """Return how many seconds the call took; of one that is under way, so far. None if unknown."""
+        """Return how many seconds the call took, or has taken so far; None if unknown."""
         return self.watch.duration() if self.took is None else self.took
 
     def note(self, request: Request) -> None:
@@ -82,7 +82,7 @@ class MeasuredCalls:
     def of(self, reply: Any) -> MeasuredCall | None:
         """Return the call of a reply or a stream, or the one that this task runs in; None if `make` made neither."""
         if self._returned is not None and self._returned.reply is reply:
-            call, self._returned = self._returned, None  # once: it holds the reply no longer than it has to
+            call, self._returned = self._returned, None  # given only once, so that the reply is not kept for longer
             return call
         under_way = _UNDER_WAY.get()
         return under_way[1] if under_way is not None and under_way[0] is self else None

@@ -1,7 +1,7 @@
 """Read a provider's messages, and the texts that an application injects, as blocks to append.
 
-An injected text that is kept becomes a question of the user's and the assistant's answer. A changed system prompt would
-throw the provider's whole cache away; a pair at the end costs only its own tokens.
+An injected text that is kept becomes a question of the user and the assistant's answer. A changed system prompt would
+make the provider's whole cache useless; a pair at the end costs only its own tokens.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _OF_ITEMS: Final = "openai_responses"
 _ITEM_ROLES: Final = frozenset({"user", "assistant", "system", "developer"})
 _CALL_KEYS: Final = ("tool_calls", "tool_call_id", "function_call")
 _CALL_PARTS: Final = frozenset({"tool_use", "tool_result", "tool-call", "tool-result"})
-"""Where messages of other forms hold calls and results, which are items of their own in a list of items."""
+"""Parts in which messages of other forms hold calls and results; in a list of items these are items of their own."""
 _SYSTEM_ROLES: Final = {"system", "developer"}
 _TYPED: Final = frozenset({"openai_chat", "anthropic", "ai_sdk", "openai_responses"})
 """The wires whose content parts say their type."""
@@ -172,8 +172,8 @@ def _message(message: Any, number: int) -> dict[str, Any]:
 def _with_constants(message: Any) -> Any:
     """Return a message as plain values, with the role and the types of parts that its classes fix.
 
-    Google's `UserContent` and Mistral's messages and chunks do. Nobody sets such a value, so that a dump of what was
-    set has none.
+    Google's `UserContent` and Mistral's messages and chunks fix them. Nobody sets such a value, so a dump of the set
+    fields lacks it.
     """
     converted = plain(message)
     if not isinstance(converted, dict):
@@ -192,7 +192,7 @@ def _with_constant(key: str, holder: Any, dumped: Any) -> Any:
 
 
 def _check_content(message: dict[str, Any], wire: str, number: int) -> None:
-    """Refuse content that a decoder would pass over: under the key of another form, or neither text nor parts."""
+    """Refuse content that a decoder would skip: under the key of another form, or neither text nor parts."""
     if "role" not in message and wire != _OF_ITEMS:
         raise InvalidBlock(f"messages[{number}]", _NO_MESSAGE)
     key, other = ("parts", "content") if wire in _IN_PARTS else ("content", "parts")
@@ -220,7 +220,7 @@ def _check_content(message: dict[str, Any], wire: str, number: int) -> None:
 
 
 def _check_form(message: dict[str, Any], parts: Sequence[Any], number: int) -> None:
-    """Refuse a message of another form among items: its calls would be lost, its results be the user's words."""
+    """Refuse a message of another form among items: its calls would be lost, its results become the user's words."""
     holds_call = any(message.get(key) for key in _CALL_KEYS)
     kinds = {str(part.get("type")) for part in parts if isinstance(part, dict)}
     if message["role"] not in _ITEM_ROLES or holds_call or kinds & _CALL_PARTS:
@@ -241,12 +241,12 @@ def _check_types(parts: Sequence[Any], wire: str, field: str) -> None:
 
 
 def _says(part: Mapping[str, Any]) -> bool:
-    """Return whether a part for text has one under its key, or nothing that a reader would miss."""
+    """Return whether a text part has its text under the right key, or nothing that a reader would miss."""
     return isinstance(part["text"], str | None) if "text" in part else set(part) <= {"type", "cache_control"}
 
 
 def _check_nothing_held(message: dict[str, Any], wire: str, number: int) -> None:
-    """Refuse a message without content in its form that holds a list elsewhere: LlamaIndex has it in blocks."""
+    """Refuse a message without content that holds a list under another key, as LlamaIndex does under ``blocks``."""
     key = "parts" if wire in _IN_PARTS else "content"
     held = [name for name, value in message.items() if name != key and value and isinstance(value, list)]
     if "role" in message and message.get(key) is None and held:

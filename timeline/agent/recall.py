@@ -1,10 +1,10 @@
 """The recall tool: the model reads the block behind a path or an address that its context printed.
 
-The model may call the tool wrongly in any way and learns only from the answer; so an error is plain text, and for an
-unknown path it lists the nearest paths. Long content comes in pieces, counted in characters: content may have no line
-breaks, and models count tokens differently. The first piece comes behind an outline of the others. Pictures come as
-pictures, in a block that each wire sends in its own way: inside the result, or, if a result can only be text, as the
-user's next message.
+The model may call the tool wrongly in any way, and learns only from the answer. So an error is plain text, and for an
+unknown path it lists the nearest paths. Long content comes in pieces, counted in characters, since content may have no
+line breaks, and models count tokens differently. An outline of the other pieces comes before the first piece. Pictures
+come as pictures, in a block that each wire sends in its own way: inside the result, or, if a result can only be text,
+as the user's next message.
 """
 
 from __future__ import annotations
@@ -75,14 +75,14 @@ _STRICT: Final = ("openai_chat", "openai_responses")
 _AROUND_PATH: Final = " \t\r\n`'\"[](){}<>.,;:…"
 """Characters that may surround a path in a model's text."""
 _WORTH_A_THREAD: Final = 10_000
-"""Characters of a content that is cut off the event loop: a shorter one takes a few milliseconds at most."""
+"""Content of so many characters is cut in a thread; for a shorter one, that takes a few milliseconds at most."""
 _OUTLINED: Final = 8
-"""Contents, the newest, whose outlines are kept: a model that was sent on by one often reads the beginning again."""
+"""How many of the newest outlines are kept: a model that followed an outline often reads the beginning again."""
 _EXACT: Final = "Exact record of what it newly covers:"
 _FRAME_TOKENS: Final = 80
 """Most tokens of the lines before and after the content."""
 _LONGEST_TOKEN: Final = 16
-"""Characters of a token, but for runs of blanks or of one sign: so much is counted of what does not fit."""
+"""Most characters of a token, apart from runs of blanks or of one sign: it bounds what is counted of a long text."""
 _MEDIA: Final = frozenset(
     {
         *("image", "image_url", "input_image", "document", "input_file", "file", "audio", "input_audio", "video"),
@@ -155,7 +155,7 @@ class RecallTool:
         self._count = count
         self._counter = counter
         self._outlines: OrderedDict[tuple[str, str], str] = OrderedDict()
-        """What stands before the content of a first answer, by the answer's first line and the content."""
+        """The outline in front of the content of a first answer, by the answer's first line and the content."""
 
     async def handle(self, arguments: Any) -> str:
         """Answer a call of the model with text; a wrong call gets an explanation, not an exception.
@@ -259,7 +259,7 @@ class RecallTool:
         return Recalled(text, "found", block.path, asked.offset, end, len(content), str(address))
 
     def _cut(self, block: Block, content: str, asked: _Asked, head: str, known: str | None) -> tuple[str, str]:
-        """Return the outline of what is further on, empty where there is none, and the piece that was asked for."""
+        """Return the outline of the pieces further on, empty where there are none, and the piece that was asked for."""
         spent = self._counter.count(head)
         piece = self._piece(content, asked, spent)
         if asked.offset or asked.limit is not None or len(piece) == len(content):
@@ -268,7 +268,7 @@ class RecallTool:
         return further, self._piece(content, asked, spent + self._counter.count(further))
 
     def _keep(self, key: tuple[str, str], outline: str) -> None:
-        """Keep the outline of a content that was read now, and let go of the one that was read longest ago."""
+        """Keep the outline of the content that was read now, and drop the one that was read longest ago."""
         self._outlines[key] = outline
         self._outlines.move_to_end(key)
         if len(self._outlines) > _OUTLINED:
@@ -284,18 +284,18 @@ class RecallTool:
         if room <= 0:
             return ""
         names = self._names_behind(block, content, spent, room, room)
-        if (used := self._counter.count(names)) < room:  # so much more of the beginning is shown
+        if (used := self._counter.count(names)) < room:  # a shorter outline leaves room for more of the beginning
             names = self._names_behind(block, content, spent, room, used)
         return names
 
     def _names_behind(self, block: Block, content: str, spent: int, room: int, used: int) -> str:
-        """Return the outline of what does not fit beside an outline of ``used`` tokens, in at most ``room``."""
+        """Return the outline of the text that does not fit beside an outline of ``used`` tokens, within ``room``."""
         text = content[:SCANNED]
         offsets = [len(self._piece(text, _Asked("", 0, None), spent + used))]
         while offsets[-1] < len(text) and len(offsets) <= MOST_PIECES:
             offsets.append(offsets[-1] + len(self._piece(text, _Asked("", offsets[-1], None), spent)))
         if offsets[-1] == len(text) < len(content):
-            offsets.pop()  # of the whole content, that piece may end elsewhere
+            offsets.pop()  # in the whole content, that piece may end elsewhere
         return outline(_named_text(block, text), len(content), offsets, room, self._counter)
 
     def _piece(self, content: str, asked: _Asked, spent: int) -> str:
@@ -413,8 +413,8 @@ def content_of(block: Block, note: PartText) -> str:
 def _named_text(block: Block, content: str) -> str:
     """Return the part of a content in which names are looked for, every character in its place.
 
-    That is not the exact record of a summary: what it names is in the full record before it, and the rest are ids. Nor
-    is it a list of names, whose beginning is what is needed most.
+    The exact record of a summary is left out: the full record in front of it has its names, and the rest are ids. Lists
+    of names are left out, too, since their beginning has what is needed most.
     """
     if LIST_KEY in block.meta:
         return ""

@@ -1,9 +1,9 @@
-"""The outline of what a long block says further on: its names, each at the offset where an answer shows it.
+"""The outline of a long block behind its beginning: its names, each at the offset at which an answer shows it.
 
 The first answer of the recall tool has room for the beginning alone. A model that looks for a name has to know where to
-read on, or it reads piece after piece. So the names that the beginning does not show are listed, by the piece that
-shows them first: what the text defines or heads first, then paths, URLs, ids, and names with humps or underscores. As
-many of each piece as of any other are taken, so that no part of a long text is without names.
+read on, or it reads piece after piece. So the outline lists the names that the beginning does not show, by the piece
+that shows them first. Definitions and headings come first, then paths, URLs, ids, and names with humps or underscores.
+Each piece gets the same number of names, so that no part of a long text is without names.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LINE_TOKENS: Final = 6
 _FRAME_TOKENS: Final = 40
 """Most tokens of the two lines around an outline."""
 _NUMBERED: Final = r"^(?:(?:[^\s:]{1,200}[:-])?[ \t]{0,20}\d{1,9}[ \t]{0,4}(?:[→:|-]|(?<=\t)))?[+-]?[ \t]*+"
-"""The start of a line, and what tools that show files or hits put in front of it: a file, a number, a sign."""
+"""The start of a line, with what tools that show files or hits put in front of it: a file, a number, a sign."""
 _WORDS_BEFORE: Final = (
     "abstract async const data declare default export extern final inline internal open override private protected pub"
     " public sealed static unsafe virtual"
@@ -69,8 +69,8 @@ def outline(text: str, characters: int, offsets: Sequence[int], room: int, count
     Args:
         text: the text, or as much of it as is looked at; what it defines is found at the start of its lines.
         characters: length of the whole text.
-        offsets: where the pieces behind the beginning begin, and where the last one ends. A name is listed at the piece
-            that holds it whole.
+        offsets: the beginnings of the pieces behind the first one, and the end of the last. A name is listed at the
+            piece that holds all of it.
         room: most tokens.
         counter: counts them.
     """
@@ -95,12 +95,12 @@ def outline(text: str, characters: int, offsets: Sequence[int], room: int, count
 
 
 def unescaped(text: str) -> str:
-    """Return JSON with blanks, line ends and quotes for their escapes, every character in its place."""
+    """Return JSON with blanks, line ends and quotes in place of their escapes; each character keeps its position."""
     return _ESCAPED.sub(lambda found: _UNESCAPED.get(found[1], found[0]), text)
 
 
 def _ranked(text: str, offsets: Sequence[int]) -> list[tuple[int, _Name]]:
-    """Return the names with their pieces, what is defined first; and of each piece one name after the other."""
+    """Return the names with their pieces: definitions first, and in turn one name of each piece."""
     first: dict[str, _Name] = {}
     for name in sorted(_names(text[: offsets[-1]]), key=lambda name: (not name.is_defined, name.begin)):
         first.setdefault(name.text, name)

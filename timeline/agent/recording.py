@@ -1,6 +1,6 @@
 """Record what an agent's loop brings: a provider's messages, a model's replies, and its calls.
 
-Event ids are derived from the recorded content, so that recording the same reply or the same keyed message a second
+Event ids are derived from the recorded content, so that to record the same reply or the same keyed message a second
 time adds nothing.
 """
 
@@ -67,7 +67,7 @@ async def append_messages(
     names = keys or [f"{batch}_{number}" for number in range(len(messages))]
     id_ = conversation.id
     firsts = [stable_ids(1, id_, "message", name)[0] for name in names]
-    # Asked before blocks are placed in turns: a message that is left out must not open one.
+    # Ask before blocks are placed in turns: a known message, which is left out, must not open a turn.
     known = await conversation.store.known_ids(id_, firsts) if keys else set()
     new = [n for n, first in enumerate(firsts) if first not in known]
     read = read_messages(
@@ -92,8 +92,8 @@ async def record_response(
     duration: float | None,
     request: Request | None,
 ) -> list[Block]:
-    """Append a response's blocks and its `model.called`; return the stored blocks, also of a known response."""
-    await conversation.recorded()  # the context comes before what answers it
+    """Append a response's blocks and its `model.called`; return the stored blocks, even of a known response."""
+    await conversation.recorded()  # the record of a context must come before its answer
     *ids, called_id = stable_ids(len(response.blocks) + 1, conversation.id, "response", response.key())
     called = answering(conversation, _of_model(response.called, request), started_at, duration, request)
     blocks = response.blocks if request is None else [asked_as(block, request.model) for block in response.blocks]
@@ -122,7 +122,7 @@ def answering(
 ) -> ModelCalled:
     """Add to a model call when it began, how many seconds it took, its request, and which render it answers.
 
-    That is the one that its request was made from; without a request, the newest one.
+    It answers the render from which its request was made; without a request, the newest one.
 
     Raises:
         InvalidArgument: the request is none, or another conversation's, or the duration is not one.
@@ -157,7 +157,7 @@ async def record_failure(
     context: RenderedContext,
     duration: float | None,
 ) -> None:
-    """Append a failed model call: what it was sent, the context that this was made from, and how it was refused."""
+    """Append a failed model call: its request, the context from which that was made, and the error."""
     await conversation.recorded()
     model = "" if request is None else request.model
     failed = ModelCalled(model=model, finish_reason="error", error=first_words_of_error(error))

@@ -33,7 +33,7 @@ SHORT_CHARACTERS: Final = 280
 DETAILED_CHARACTERS: Final = 1_000
 """Characters of an approval's texts, as in the priority-chain design [priority_chain]: decision, short, detailed."""
 _NOT_SAID: Final = frozenset({"note", "stage.digest", "system.message", "conv.range.summary"})
-"""Types of blocks that are not messages of the conversation."""
+"""Types of blocks that are no messages of the conversation."""
 
 
 async def enter(conversation: Conversation, stage: str, label: str, at: datetime | None) -> Stage:
@@ -97,7 +97,7 @@ async def approve(
                 artifacts=tuple(artifacts),
             )
         )
-        # In one append: no reader must see an approved stage whose decision is not in view.
+        # Both go into one append: no reader may see an approved stage whose decision is not in view.
         return [approved, *await _memory_digest(conversation, approved, time)]
 
     return await _decide(conversation, choose, at)
@@ -147,9 +147,9 @@ def _check_may_enter(conversation: Conversation, stage: str) -> None:
 async def _memory_digest(
     conversation: Conversation, payload: StageApproved | StageRewound, at: datetime
 ) -> list[Payload]:
-    """Return the memory digest as it is once an event is in the log: the whole list, which replaces the one before.
+    """Return the memory digest as it is once an event is in the log: a whole list, which replaces the one before.
 
-    Lists that an earlier version of this library placed between the messages give way to it.
+    It also replaces lists that an earlier version of this library placed between the messages.
     """
     window = conversation.window
     approved = approvals(advanced(window.stages, window.version + 1, payload))

@@ -48,11 +48,11 @@ if TYPE_CHECKING:
 _APART: Final = "openai_responses"
 """The wire that has a system prompt beside its items, and takes one among them, too."""
 _MARKED: Final = frozenset({"anthropic", "ai_sdk"})
-"""The wires whose messages bear cache markers. Their form must not change as the markers move on, or the provider's
-prefix is another."""
+"""The wires whose messages bear cache markers. The form of a message must not change as the markers move on, or the
+provider's prefix changes."""
 
 _MAYBE_UNSENT: Final = frozenset({"assistant.reasoning", "assistant.part", NATIVE})
-"""Blocks of a response that no request has where its provider would not take them back."""
+"""Types of blocks of a response that a request leaves out if its provider would not take them back."""
 
 
 class Render(Protocol):
@@ -90,7 +90,7 @@ class StepHook:
         self._tools = tools
         self._model = model
         self._seen: list[ContentKeys] = []
-        """The list that the last call got, and the list that it returned."""
+        """The content keys of the list that the last call got, and of the list that it returned."""
         self._version = 0
         """Version of the log when the last step was prepared."""
         self._began: int | None = None
@@ -200,11 +200,11 @@ class StepHook:
         new = new_messages(begun, appended, TextsInOne(blocks))
         if new == read[len(read) - len(new) :]:
             return new
-        # What is new in front of what is known may be our form of it, which an earlier process was given.
+        # A new message in front of a known one may be our form of a known message, which an earlier process returned.
         return min(new, self._not_shown(read, at), key=lambda messages: sum(map(len, messages)))
 
     def _not_shown(self, read: Sequence[Sequence[Block]], at: datetime | None) -> list[list[Block]]:
-        """Return the blocks of a list in our form that the window does not show, nor holds as what is never sent."""
+        """Return the blocks of a list in our form that the window neither shows nor holds as never sent."""
         shown = [content_key(block) for blocks in self._decoded(self._shown(), at) for block in blocks]
         blocks = (item.block for item in self._conversation.window.items)
         held = (content_key(block) for block in blocks if block.type in _MAYBE_UNSENT)
@@ -216,7 +216,7 @@ class StepHook:
         return [block for block in blocks if block is not None]
 
     def _without_tail(self, read: Sequence[Sequence[Block]]) -> list[list[Block]]:
-        """Return a list without what an earlier process was given of the stages: nobody said it."""
+        """Return a list without the texts about stages that an earlier process was given: nobody said them."""
         policy = self._conversation.policy
         if not self._conversation.window.stages:
             return [[*blocks] for blocks in read]
@@ -229,7 +229,7 @@ class StepHook:
         return any(text in block.text for blocks in read[:3] for block in blocks for text in summaries if text)
 
     def _is_whole(self, messages: Sequence[dict[str, Any]], came: ContentKeys) -> bool:
-        """Return whether a list may go out as it is: it says what the model is to see, and a provider takes it."""
+        """Return whether a list may be sent as it is: it says what the model is to see, and a provider takes it."""
         context, window = self.context, self._conversation.window
         if self._wire in _MARKED or context is None or context.neutral.ephemeral:
             return False
@@ -253,12 +253,12 @@ class StepHook:
         return self._read(rest, at)
 
     async def _named(self, messages: Sequence[Any], at: datetime | None, version: int) -> list[list[Block]]:
-        """Read a list of messages. Its calls without an id have those of the log after a version, where it has them."""
+        """Read messages. Calls without an id get the ids of the log's calls behind a version, if it has them."""
         ids = CallIds()
         read = self._read(messages, at, ids)
         if not ids.made:
             return read
-        if self._is_ours(read):  # what is covered is in no such list
+        if self._is_ours(read):  # such a list has no covered messages
             blocks: Sequence[Block] = [item.block for item in self._conversation.window.items]
         else:
             first = (await self._conversation.store.info(self._conversation.id)).first_version
@@ -272,7 +272,7 @@ class StepHook:
 
 
 def _leading(messages: Sequence[Any]) -> Sequence[Any]:
-    """Return the system messages that a list begins with."""
+    """Return the system messages with which a list begins."""
     _, rest = read_system(messages)
     return messages[: len(messages) - len(rest)]
 

@@ -1,4 +1,4 @@
-"""The messages of a whole conversation: what a runtime that keeps its history in the log alone goes on with."""
+"""The messages of a whole conversation, for a runtime that keeps its history in the log alone."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ async def whole_messages(
         if event.version not in disowned and _is_said(event.payload):
             fold.apply(event.version, event.at, event.payload)
     entries, _ = Projector().entries(fold.window)
-    if not entries:  # a request would begin with a line in the user's name
+    if not entries:  # without entries, the request would begin with a line in the user's name
         return []
     messages: list[dict[str, Any]] = encode(NeutralContext(entries=tuple(entries), model=model))[MESSAGES[wire]]
     return messages
 
 
 def _is_said(payload: Payload) -> bool:
-    """Return whether a payload is a block, or takes the content out of one; what the runtime tells a model is none."""
+    """Return whether a payload appends a block that was said, or redacts one; the runtime's notices were not said."""
     if isinstance(payload, BlockAppended):
         return not is_notice(payload.block)
     return isinstance(payload, UnknownPayload | BlockRedacted)
