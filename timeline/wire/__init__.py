@@ -2,10 +2,10 @@
 
 Each format is one module, found by name and imported when it is first used. Each has ``encode(context)``, which returns
 what a context gives to the request's body, and ``decode(body_or_messages)``, which returns blocks without turn ids;
-formats whose requests are lists of messages have a ``MessageDecoder``, which reads such a list one by one. ``GIVEN``
-are the keys that ``encode`` may give; ``STEPWISE``, where a module has it, are the parts of an encoder that goes on
-from a conversation's last context; and ``ENCODER`` is its number, which is recorded with each call: raise it with
-any change of the bytes that a context is written in.
+formats whose requests are lists of messages have a ``MessageDecoder``, which reads such a list message by message.
+``GIVEN`` are the keys that ``encode`` may give. ``STEPWISE``, where a module has it, are the parts of an encoder that
+continues a conversation's last context. ``ENCODER`` is the encoder's number, which is recorded with each call: raise it
+with any change of the bytes in which a context is written.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def encoder(wire: str) -> Encode:
 
 
 def encoded_alone(wire: str, context: NeutralContext) -> dict[str, Any]:
-    """Return what the encoder of a wire format returns. What a caller changes in it stays there.
+    """Return a copy of what the encoder of a wire format returns, which the caller may change.
 
     Raises:
         InvalidArgument: there is no such wire format.

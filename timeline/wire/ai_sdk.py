@@ -144,7 +144,7 @@ class _Writer(PlacedWriter):
                 parts.append(self._call(entry))
             if parts and pending:
                 parts[-1]["providerOptions"] = pending
-            pending = {}  # never those of a later part
+            pending = {}  # options never go to a later part
             for part in parts:
                 yield number, part
 
@@ -170,7 +170,7 @@ def tool_name(entry: Entry) -> str:
 
 
 def is_bare_signature(entry: Entry) -> bool:
-    """Return whether reasoning is only the signature of the part behind it."""
+    """Return whether reasoning is only a signature that belongs to the part behind it."""
     return isinstance(entry.data, dict) and "type" not in entry.data and "text" not in entry.data
 
 

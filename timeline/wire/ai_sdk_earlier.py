@@ -21,7 +21,7 @@ _STATES: Final = {"partial-call": "input-streaming", "call": "input-available", 
 
 
 def later_message(message: Part) -> Part:
-    """Return an interface message in the later form, in which it may be already."""
+    """Return an interface message in the later form; one that has this form already does not change."""
     parts = message.get("parts")
     listed = parts if isinstance(parts, list) else _parts_of_text(message)
     read = [later for part in listed for later in (_later_parts(part) if isinstance(part, dict) else [part])]
@@ -41,7 +41,7 @@ def later_part(part: Part) -> Part:
 
 
 def _parts_of_text(message: Part) -> list[Any]:
-    """Return the parts of a message without any: the calls of each step, then the text that the last one ended with."""
+    """Return the parts of a message that has none: the calls of each step, then the text that ended the last step."""
     thought, text = text_of(message, "reasoning"), text_of(message, "content")
     parts: list[Any] = [{"type": "reasoning", "text": thought}] if thought else []
     invocations = _objects(message.get("toolInvocations"))

@@ -51,8 +51,8 @@ nothing."""
 def encode(context: NeutralContext) -> dict[str, Any]:
     """Return the body of a request: ``system`` and ``tools`` only where given, cache markers at the cache points.
 
-    While the server is to go on with a turn, the body has no tail, since a text would end the turn; where a program
-    waits, it has the ``container``.
+    While the server is to go on with a turn, the body has no tail, since a text would end the turn. Where a program
+    waits, the body has the ``container``.
     """
     return _body(context, _Writer(context.model), gather(context.entries))
 
@@ -92,7 +92,7 @@ class _Writer(PlacedWriter):
     answered_at = 0
 
     def branch(self) -> Self:
-        """Return a writer that goes on from here, and leaves this one as it is."""
+        """Return a writer that goes on from here; this one does not change."""
         twin = super().branch()
         twin.answered_at = self.answered_at
         return twin
@@ -112,10 +112,8 @@ class _Writer(PlacedWriter):
     def end(self) -> None:
         """Write the opening line where nothing else was, and strip the white space from the end of a final answer.
 
-        The API refuses a request without messages, and an answer that ends so.
-
-        The model would continue from there. A text that another part follows keeps its white space, so this text gets
-        it back once a part follows.
+        The API refuses a request without messages, and a final answer that ends in white space: the model would
+        continue from there. Any other text keeps its white space, so this text gets it back once a part follows.
         """
         if not self.messages:
             self._write("user", text_part(OPENING_LINE), None)
@@ -142,7 +140,7 @@ class _Writer(PlacedWriter):
     def _add_results(self, calls: Sequence[Call], uses: Sequence[Part]) -> None:
         """Write the results of a response's calls, and behind them the files of failed ones: an error is text alone.
 
-        A turn that the server goes on with takes nothing behind its results: there, a line stands for each file.
+        In a turn that the server is to go on with, nothing may follow the results: there, a line stands for each file.
         """
         failed = [call.result for call in calls if call.result and call.result.entry.is_error]
         shown = [(placed, files) for placed in failed if (files := _files(placed.entry))]
@@ -213,13 +211,13 @@ class _Writer(PlacedWriter):
         return waiting_calls(self.messages, since)
 
     def _give_up(self, answered: Collection[str] | None = None, going_on: Collection[str] = ()) -> None:
-        """Write words in place of the calls that the server was still to run, since it will not any more.
+        """Write words in place of the calls that the server was still to run, since it will not run them any more.
 
-        A program whose calls are answered is further back, and ends with a result instead.
+        A program whose calls are answered is further back, and gets a result that ends it.
 
         Args:
-            answered: ids of those that the next response has the results of; None where the user goes on.
-            going_on: ids of the programs that the next response has further calls of.
+            answered: ids of the calls whose results are in the next response; None where the user goes on.
+            going_on: ids of the programs with further calls in the next response.
         """
         programs = self.programs()
         for message, place, part in self.waiting():
@@ -240,8 +238,8 @@ STEPWISE: Final = Stepwise(_Writer, _body)
 def sends_reasoning(entry: Entry, model: str) -> bool:
     """Return whether reasoning is sent to a model: it is signed, and the provider takes it back at this place.
 
-    Some servers that speak this form sign nothing, and want their thoughts back with an empty signature. At the end of
-    a response it is left out all the same: a message may not end in reasoning.
+    Some servers that speak this form sign nothing, and want their thoughts back with an empty signature. Even sent
+    reasoning is left out at the end of a response, since a message may not end in reasoning.
     """
     data = _signed_part(entry.data)
     if not _is_reasoning(data):
@@ -251,14 +249,14 @@ def sends_reasoning(entry: Entry, model: str) -> bool:
 
 
 def _cited(entry: Entry) -> Part:
-    """Return the citations of a text, as a response has them whose searches are sent: they point into the results."""
+    """Return the citations of a text. They point into search results, so the searches of its response must be sent."""
     citations = entry.data.get(WEB_CITATIONS) if isinstance(entry.data, dict) else None
     cited = _web_citations(citations)
     return {"citations": cited} if cited else {}
 
 
 def _web_citations(cited: Any) -> list[JsonValue]:
-    """Return those of a text's citations that a request takes back; others name a document by its place in another."""
+    """Return the citations of a text that a request takes back; others name a document by its place in a request."""
     parts = [each for each in cited if isinstance(each, dict)] if isinstance(cited, list) else []
     return [
         {"type": _OF_WEB, "title": each.get("title"), **{key: each[key] for key in _CITED}}
@@ -268,9 +266,10 @@ def _web_citations(cited: Any) -> list[JsonValue]:
 
 
 def _compaction(entry: Entry) -> Part | None:
-    """Return what the server left of the history before it, to be sent back verbatim: it reads nothing before that.
+    """Return the compaction that the server made of the history before it, to be sent back verbatim.
 
-    None of any other entry, and where it compacted in vain: such a part changes nothing.
+    The server reads nothing before it. The result is None for any other entry, and for a compaction that failed, which
+    replaces nothing.
     """
     data = entry.data if entry.type == NATIVE and isinstance(entry.data, dict) else {}
     if data.get("type") != COMPACTION or not text_of(data, "content"):
@@ -289,7 +288,7 @@ def _user_parts(entry: Entry) -> list[Part]:
 
 
 def _signed_part(data: JsonValue) -> Part:
-    """Return the part that a model signed, without the name of that model; an empty one of data without parts."""
+    """Return the part that a model signed, without the name of that model; an empty part if the data has none."""
     return {key: value for key, value in data.items() if key != SIGNED_BY} if isinstance(data, dict) else {}
 
 

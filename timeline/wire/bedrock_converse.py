@@ -73,7 +73,7 @@ def _body(context: NeutralContext, writer: _Writer, items: Iterable[Placed | Res
 def _marked(context: NeutralContext, writer: _Writer) -> Marked:
     """Choose what to mark; nothing for a model that takes no cache point.
 
-    Where an address hides the model's name, the caller's own cache points show that it takes them.
+    Where an address hides the model's name, cache points of the caller's own show that the model takes them.
     """
     own = own_markers([*context.tools, *(context.system if isinstance(context.system, list) else [])])
     takes = bool(own) if _is_hidden(context.model) else MARKED_ON_BEDROCK.search(context.model) is not None
@@ -138,7 +138,7 @@ class _Writer(PlacedWriter):
         return "reasoningContent" not in content[-1] and not any(map(_is_unmarkable_document, content))
 
     def mark(self, positions: Sequence[int], cache_point: Part) -> None:
-        """Put cache points behind the blocks at some positions, which rise; later positions are others then."""
+        """Put cache points behind the blocks at some rising positions; this moves all later positions."""
         for position in reversed(positions):
             message, place = self._find(position)
             content = self.messages[message]["content"]
@@ -223,8 +223,8 @@ def _user_blocks(entry: Entry) -> list[Part]:
 def _thought(entry: Entry, model: str) -> Part | None:
     """Return a thought as its model takes it back; None where it does not.
 
-    Signed ones are Anthropic's, and hold on its own servers, too. Claude refuses one without a signature, other
-    models refuse the signature, and most of them refuse every thought.
+    Signed thoughts are Anthropic's, and are valid on its own servers, too. Claude refuses a thought without a
+    signature; other models refuse the signature, and most of them refuse every thought.
     """
     data: Part = entry.data if isinstance(entry.data, dict) else {}
     text, signature = text_of(data, "thinking"), text_of(data, "signature")

@@ -1,8 +1,8 @@
-"""Write the text of request bodies one behind the other: what the last one said is neither written nor hashed again.
+"""Write the texts of request bodies one after the other, without writing or hashing again what the last one had.
 
-A body is what comes before its list of messages, the messages, and what comes behind. The messages are written in
-pieces of a fixed number. A piece is the same where its messages are the same objects, which bodies of one conversation
-share (`timeline.wire.read_only`), or where they are written as the same text: cache markers come and go.
+A body is written as a head, its list of messages, and an end. The messages are written in pieces of a fixed number. A
+piece is reused if its messages are the same objects, which the bodies of one conversation share
+(`timeline.wire.read_only`), or if they have the same text: cache markers come and go.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ def body_alone(body: dict[str, Any]) -> BodyText:
 
 
 class BodyWriter:
-    """Writes the bodies of one conversation, one at a time. A text that was handed out does not change."""
+    """Writes the bodies of one conversation, one at a time. A text that was returned does not change later."""
 
     def __init__(self) -> None:
         self._head = ""
         self._messages: list[Any] = []
-        """Those of all pieces; they are kept, so that no other object is taken for one of them."""
+        """The messages of all pieces. They are kept alive, so that no other object can have the id of one of them."""
         self._pieces: list[str] = []
         self._states: list[_Hash] = []
-        """The hash of all that comes before each piece, and behind the last one."""
+        """The state of the hash before each piece, and behind the last one."""
 
     def write(self, body: dict[str, Any]) -> BodyText:
         """Write a body.
@@ -75,7 +75,7 @@ class BodyWriter:
         return BodyText(pieces, state.hexdigest(), head, end)
 
     def _go_on(self, head: str, messages: list[Any]) -> None:
-        """Let the pieces be those of a list of messages, and the states those behind a head."""
+        """Bring the pieces up to a list of messages, and the states of the hash up to a head."""
         whole = len(messages) // _TOGETHER
         same = self._same(messages, whole)
         pieces = self._pieces if same == len(self._pieces) else self._pieces[:same]
@@ -86,7 +86,7 @@ class BodyWriter:
             states = [sha256(head.encode())]
             _hash(pieces[:same], states)
         _hash(new, states)
-        pieces.extend(new)  # behind what was handed out: that is read up to where it ended
+        pieces.extend(new)  # a text that was returned before reads the list only up to its own end
         self._pieces, self._states, self._head = pieces, states, head
         self._messages = messages[: whole * _TOGETHER]
 

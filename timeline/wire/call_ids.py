@@ -1,4 +1,4 @@
-"""Ids of calls that a provider gave none, and of the results that answer them.
+"""Ids of calls to which a provider gave none, and of the results that answer them.
 
 Google's API, old function calls of OpenAI's, and servers that are nearly compatible name a result by its tool, or not
 at all. Such a result answers the next open call of its tool.
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from timeline.blocks import ToolCall
 
 OpenCalls: TypeAlias = "Callable[[], Iterable[ToolCall]]"
-"""Returns the calls that wait for a result, once that is asked."""
+"""Returns the calls that wait for a result; it is called only if one is needed."""
 
 
 class CallIds:
     """Names the calls of one list of messages, and finds the calls that its results answer.
 
     Args:
-        logged: calls of the log, in order. A call without an id is the next of them that says the same.
+        logged: calls of the log, in order. A call without an id is taken for the next of them with the same content.
 
     Attributes:
         made: whether a call had no id, or a result neither an id nor a call that it answers.
@@ -40,7 +40,7 @@ class CallIds:
         self._begun = False
 
     def expect(self, earlier: OpenCalls) -> None:
-        """From here on results answer calls that were made before the list, unless the list has calls itself."""
+        """Let results answer calls from before the list from now on, unless the list has calls itself."""
         if not self._begun:
             self._earlier = earlier
 
@@ -58,7 +58,7 @@ class CallIds:
         return call
 
     def wait(self, calls: Iterable[ToolCall]) -> None:
-        """Wait for the results of a response's calls; those of responses before it wait no more."""
+        """Wait for the results of a response's calls; the calls of earlier responses wait no longer."""
         self._open, self._earlier, self._begun = [*calls], None, True
 
     def answered(self, call_id: str, name: str) -> str | None:

@@ -41,7 +41,7 @@ class Chunks:
         self._texts: list[list[str]] = []
 
     def take(self, content: Any) -> None:
-        """Add the content of the next delta; what is neither a text nor a list is left out."""
+        """Add the content of the next delta; a value that is neither a text nor a list is ignored."""
         for value in content if isinstance(content, list) else [content]:
             if isinstance(value, str):
                 self._take({"type": "text", "text": value})

@@ -1,9 +1,9 @@
-"""What a model thought, in Chat Completions: OpenAI's own API has no form for it, other servers of this form have some.
+"""Thoughts in Chat Completions: OpenAI's own API has no form for them, other servers of this form have several.
 
-They put it beside the content of the answer, as a text under a key of their own, as signed details, or as a signature
-on a call. Some refuse the next request without it (DeepSeek, Moonshot, Google), others refuse every key that they do
-not know (Groq, Mistral). So it goes back as it came, to the model that thought it. Mistral's models think in chunks of
-the content itself (`timeline.wire.chat_content`), which go back at their places.
+These servers put a thought beside the content of the answer: as a text under a key of their own, as signed details, or
+as a signature on a call. Some refuse the next request without it (DeepSeek, Moonshot, Google), others refuse every key
+that they do not know (Groq, Mistral). So a thought goes back as it came, and only to the model that thought it.
+Mistral's models think in chunks of the content itself (`timeline.wire.chat_content`), which go back at their places.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ON_CALLS: Final[tuple[str, ...]] = ("extra_content", "provider_specific_fields")
 """Where a call carries Google's signature: at Google's own endpoint, and at LiteLLM's."""
 
 LEFT_OUT: Final = "[left out]"
-"""The thought of a response with calls whose own is hidden, or never was, for models that demand one."""
+"""Stands for the thought of a response with calls that has none, or a hidden one, for models that demand a thought."""
 
 _GROWING: Final = ("text", "summary", "thinking")
 _OF_MESSAGE: Final = "chat.reasoning"
@@ -100,7 +100,7 @@ class Details:
         self._texts: list[dict[str, list[str]]] = []
 
     def take(self, pieces: list[Any]) -> None:
-        """Add those of the next chunk; one without an ``index`` continues the last one of its type."""
+        """Add the details of the next chunk; a detail without an ``index`` continues the last one of its type."""
         for piece in pieces:
             place = self._place_of(piece)
             if place is None:
@@ -122,7 +122,7 @@ class Details:
         ]
 
     def _place_of(self, piece: Any) -> int | None:
-        """Return the place of the detail that a piece continues; None where it is one of its own."""
+        """Return the place of the detail that a piece continues; None where the piece begins a new one."""
         if not isinstance(piece, dict):
             return None
         known = self._details
@@ -134,9 +134,9 @@ class Details:
 
 
 def asked_as(block: Block, model: str) -> Block:
-    """Return a thought that also names the model that its request was for, where the reply names another.
+    """Return a thought that also names the model of its request, where the reply names another model.
 
-    A deployment and a gateway's alias have names of their own, and the next request is for the same name again.
+    A deployment, or a gateway's alias, has a name of its own, and the next request uses that name again.
     """
     data = block.data
     if not isinstance(block, Reasoning) or not isinstance(data, dict) or text_of(data, "type") not in _KINDS:
@@ -147,10 +147,10 @@ def asked_as(block: Block, model: str) -> Block:
 
 
 def said_alike(thought: Reasoning) -> Any:
-    """Return what distinguishes a thought from others of the same text.
+    """Return what distinguishes a thought from others with the same text.
 
-    A list of messages does not say which model thought it, and older logs kept the text alone. An item of OpenAI's is
-    its encrypted content: frameworks write fields that came without a value into it.
+    A list of messages does not say which model thought it, and older logs kept the text alone, so neither counts. An
+    item of OpenAI's is compared by its encrypted content, since frameworks add fields to the item that had no value.
     """
     data = thought.data
     if not isinstance(data, dict):
@@ -200,6 +200,6 @@ def _sent(entry: Entry, data: Part, model: str) -> Part:
 
 
 def _is_of(maker: str, model: str) -> bool:
-    """Return whether a model is the one that thought, as far as both are known: names come with a host, or a date."""
+    """Return whether a model is the one that thought, if both are known: a name may come with a host or a date."""
     one, other = (name.rpartition("/")[2].lower() for name in (maker, model))
     return one.startswith(other) or other.startswith(one)

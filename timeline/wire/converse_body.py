@@ -1,4 +1,4 @@
-"""The body that Amazon Bedrock's Converse API receives of a request, and the arguments that its SDK takes.
+"""The body of a request to Amazon Bedrock's Converse API, and the arguments that its SDK takes.
 
 The body is JSON, with bytes as base64 text, and has no model: that is in the address. AWS' SDK for Python takes bytes,
 and would encode a base64 text a second time, so they are decoded where the API has bytes, and nowhere in an
@@ -28,7 +28,7 @@ def converse_body(parameters: Mapping[str, Any], encoded: dict[str, Any]) -> dic
 
 
 def converse_arguments(model: str, parameters: Mapping[str, Any], encoded: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of ``converse`` and ``converse_stream`` but for their bytes: see `with_bytes`."""
+    """Return the arguments of ``converse`` and ``converse_stream``, with bytes as base64 text: see `with_bytes`."""
     return {"modelId": model, **converse_body(parameters, encoded)}
 
 

@@ -1,8 +1,8 @@
 """Ask one more question behind a request that was sent, so that the provider answers it from its cache.
 
-What a cache depends on stays as it was sent: tools and tool choice, thinking and effort (Anthropic keeps the messages
-for neither where one of them differs). What it does not depend on is set for a question: the cap of the answer, one
-whole answer instead of a stream, no words that end it.
+Parameters on which the cache depends stay as they were sent: tools and tool choice, thinking and effort (with another
+value of one of them, Anthropic does not find the cached messages). The others are set for a question: the cap of the
+answer, one whole answer instead of a stream, and no stop words.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ELSEWHERE: Final = ("previous_response_id", "conversation", "cached_content", "
 
 
 def can_follow(request: CallRequest) -> bool:
-    """Return whether a request may be answered in plain words, and is all that the provider read."""
+    """Return whether a request may be answered in plain words, and contains all that the provider read."""
     parameters = _parameters(request)
     choice = parameters.get("tool_choice")
     if any(name in object_of(parameters.get("toolConfig"), "toolChoice") for name in ("any", "tool")):  # Bedrock's
@@ -76,7 +76,7 @@ def follow_up(context: NeutralContext, request: CallRequest, question: str, most
 
 
 def _asking(parameters: Mapping[str, Any], wire: str, most_tokens: int) -> dict[str, Any]:
-    """Return the parameters of a request that are others for a question."""
+    """Return the parameters of a request that differ for a question."""
     if wire == "gemini":
         config = dict(parameters.get("config", {}))
         kept = {key: value for key, value in config.items() if key not in _STOPS | {*_CAPS}}
@@ -119,7 +119,7 @@ def _calls_only(parameters: Mapping[str, Any]) -> bool:
 
 
 def _is_structured(parameters: Mapping[str, Any]) -> bool:
-    """Return whether an answer has to be of a schema, in any provider's parameter for it."""
+    """Return whether an answer has to match a schema, by any provider's parameter for that."""
     if without_empty({key: parameters.get(key) for key in ("output_format", "response_schema", "responseSchema")}):
         return True
     if parameters.get("response_json_schema") or parameters.get("responseJsonSchema"):

@@ -50,7 +50,7 @@ def decode_value(text: str, start: int = 0) -> tuple[Any, int]:
     except RecursionError:
         raise ValueError("nested too deeply") from None
     brackets = text.count("{", start, end) + text.count("[", start, end)
-    # A text with fewer brackets is no deeper: most rows need no walk over their value.
+    # A text with few brackets cannot be nested deeply, so most rows need no walk over their value.
     if brackets > MOST_NESTING and is_nested_deeper(value, MOST_NESTING):
         raise ValueError("nested too deeply")
     if _SURROGATE.search(text, start, end):
@@ -103,7 +103,7 @@ def arguments_of(arguments: Any) -> dict[str, Any] | str:
 def with_read_arguments(block: Block) -> Block:
     """Return a call that brings its arguments as an SDK's text with what they say; any other block as it is.
 
-    A call that brings a provider's form in ``data`` says by that what its text is.
+    A call with a provider's form in ``data`` stays as it is: the form says what its text means.
     """
     if isinstance(block, ToolCall) and isinstance(block.arguments, str) and block.data is None:
         return block.model_copy(update={"arguments": arguments_of(block.arguments)})

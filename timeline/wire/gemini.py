@@ -298,7 +298,7 @@ class ContentWriter(MessageWriter):
                 parts = [{"text": line} for line in unseen_lines(entry)]
             if parts and signature:
                 parts[-1]["thought_signature"] = signature
-            signature = ""  # never that of a later part
+            signature = ""  # a signature never goes to a later part
             for part in parts:
                 yield number, part
 

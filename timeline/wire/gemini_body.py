@@ -1,8 +1,8 @@
-"""The body that Google's REST API receives of a request, and the arguments that its SDK makes that body of.
+"""The body of a request to Google's REST API, and the arguments from which Google's SDK makes it.
 
 The SDK takes ``model``, ``contents`` and ``config``, and writes a body with other names in another order: the model is
-in the address, the system prompt is a content, tools are beside ``generationConfig``. What a provider received is
-what a record has to prove, so the body here is written as google-genai 3.4 writes it, key by key.
+in the address, the system prompt is a content, tools are beside ``generationConfig``. A record has to prove what the
+provider received, so the body here is written key by key as google-genai 3.4 writes it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Cached prefixes of Google's Gen AI API: the parts of a request that an application may cache as objects.
 
-The API caches no marked parts but a named object, made beforehand of system prompt, tools and the first contents; a
-request names it and sends only the other contents. So each cache point becomes a prefix: its number of contents, and
-a hash over all of it, by which an application finds the object that it made of the same prefix before.
+The API does not cache marked parts. It caches a named object, made beforehand from system prompt, tools and the first
+contents; a request names the object and sends only the other contents. So each cache point becomes a prefix with a
+number of contents, and a hash over all of it, by which an application finds the object that it made of it before.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Put Google's content chunks together: whole parts, texts in pieces, and on Vertex the arguments of calls in pieces.
 
-Such a piece names its place in the arguments by a path, ``$.cities[0].name``, and a text may come in several.
+A piece of arguments names its place in them by a path, ``$.cities[0].name``; a text may come in several pieces.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class GeminiStream:
             self._growing = None
 
     def reply(self) -> tuple[dict[str, Any], list[Part]]:
-        """Return the reply so far, and the call whose arguments the stream was cut in."""
+        """Return the reply so far, and the call in whose arguments the stream was cut off."""
         parts, cut = self._parts, []
         if self._growing is not None and not self.complete:
             half = parts[self._growing.place][_CALL]
@@ -102,7 +102,7 @@ class _Growing:
         self._named: Part = {}
         self._arguments: dict[str, Any] = {}
         self._open: list[str | int] | None = None
-        """Steps to the text that goes on with the next piece."""
+        """The path of the text that the next piece continues."""
 
     def take(self, part: Part, call: Part) -> None:
         """Add a piece."""

@@ -51,7 +51,7 @@ def parts_sent(parts: Iterable[Placed | Call]) -> dict[int, Part]:
         elif kind and (call := waiting.get((_CALL_OF[kind], text_of(part[kind], "id")))) is not None:
             sent[call[0]] = _request_part(call[1], _CALL_OF[kind])
             sent[spoken.number] = _request_part(part, kind)
-        elif not kind:  # hidden: a result behind it may be of what it was
+        elif not kind:  # the entry is hidden: a result behind it may have been its own
             waiting = {key: call for key, call in waiting.items() if key[1]}
     return sent
 

@@ -1,8 +1,8 @@
 """Group a context's entries into rounds, each response with its calls and their results, and the entries between them.
 
-Every wire uses this. Entries are in timeline order, where a prompt may come between a call and its result; a
-request wants each result right behind its call's message. A response keeps the place of its first entry, so that
-entries that are appended later move nothing before them: a late result only fills the place that was kept for it.
+Every wire uses this. Entries are in timeline order, where a prompt may come between a call and its result; a request
+needs each result right behind its call's message. A response keeps the place of its first entry, so that entries that
+are appended later move nothing before them: a late result only fills the place that was kept for it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from timeline.wire.neutral import Entry
 
 OPENING_LINE: Final = "[The conversation goes on from here.]"
-"""The fixed user line before an assistant's message that would otherwise be the first one, and where there is none."""
+"""The fixed user line in front of an assistant's message that would be the first one, or where there is no message."""
 
 
 class Placed(NamedTuple):
@@ -93,13 +93,13 @@ def gather(entries: Iterable[Entry], *, first_number: int = 0) -> list[Item]:
 
 
 class GatherMark(NamedTuple):
-    """How far entries were gathered, while no call waited for its result.
+    """A state of a gatherer in which no call waited for its result.
 
     Attributes:
-        items: how many there were.
-        newest: the newest response, None before the first.
-        parts: how many parts it had.
-        unbroken: whether it was still going on.
+        items: how many items there were.
+        newest: the newest response; None before the first.
+        parts: how many parts the newest response had.
+        unbroken: whether the newest response was still going on.
     """
 
     items: int
@@ -133,7 +133,7 @@ class Gatherer:
         )
 
     def back_to(self, mark: GatherMark) -> int:
-        """Forget what was taken since a mark, and marks since then; return from which item on some may have changed."""
+        """Forget the entries and marks since a mark; return the first item that may have changed."""
         del self.items[mark.items :]
         self.newest, self.unbroken, self.waiting = mark.newest, mark.unbroken, 0
         self.by_group.clear()  # all calls before the mark are answered
@@ -201,16 +201,16 @@ class Ids:
     repeated: list[tuple[str, int]] = field(default_factory=list)
 
     def mark(self) -> tuple[int, int]:
-        """Return how much was given so far, for `cut`."""
+        """Return the state so far, for `cut`."""
         return len(self.given), len(self.repeated)
 
     def cut(self, mark: tuple[int, int]) -> Ids:
-        """Return ids that go on from a mark, and leave these as they are."""
+        """Return ids that go on from a mark; these do not change."""
         given, repeated = self.given[: mark[0]], self.repeated[: mark[1]]
         return Ids(self.pattern, self.length, {*given}, dict(repeated), self.earlier, given, repeated)
 
     def branch(self) -> Ids:
-        """Return ids that go on from here, and leave these as they are."""
+        """Return ids that go on from here; these do not change."""
         return Ids(self.pattern, self.length, earlier=self)
 
     def is_taken(self, given: str) -> bool:

@@ -1,10 +1,10 @@
 """Choose which parts of a request carry a cache marker, in the Messages API's form; Bedrock's has markers between.
 
 A cache point's marker goes on the last part of its entry, or, where that part takes none, on the part before it. The
-caller's own markers, in the system prompt or the tools, count against the provider's limit, and ours give way, the
-oldest first: a marker further on caches more. The system prompt's marker covers the tools in front of it, too; without
-a system prompt the last tool has it. A marker may ask for the long time; the API refuses that behind a marker for the
-short time.
+caller's own markers, in the system prompt or the tools, count against the provider's limit. Where that is exceeded, our
+oldest markers are left out first, since a marker further on caches more. The system prompt's marker covers the tools in
+front of it, too; without a system prompt it is on the last tool. A marker may ask for the long time; the API refuses
+that behind a marker for the short time.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ _UNSAID: Final = frozenset(
         *("web_search_call", "mcp_list_tools", "tool_search_call", "shell_call", "program"),
     }
 )
-"""Parts that say nothing of their own: a block's text has their words, or a result behind them, or an answer."""
+"""Types of parts that add nothing: their words are in the block's text, in a result behind them, or in an answer."""
 _ATTACHMENT: Final[str] = Attachment.model_fields["type"].default
 _PDF: Final = "application/pdf"
 _CONVERSE_TYPES: Final = {
@@ -94,8 +94,8 @@ def content_parts(data: JsonValue) -> list[Part]:
 def shown_parts(entry: Entry) -> list[Part]:
     """Return the content parts that an entry shows to the model, which are sent or have a line.
 
-    An attachment says nothing but its data. Where that has no part in it, any value has a part that no wire has a form
-    for: so the model knows of it.
+    An attachment is nothing but its data. Where the data holds no part, any value counts as a part that has no form on
+    any wire, so that the model knows of it.
     """
     parts = content_parts(entry.data)
     if parts or entry.data is None or entry.type != _ATTACHMENT or entry.text.strip():

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Role: TypeAlias = Literal["user", "assistant", "tool", "system"]
-"""A wish that each wire lowers to a role it has: text from the conversation never becomes a system message."""
+"""The role that a text is meant for. Each wire maps it to one of its own; no text of a log becomes a system message."""
 
 INTERRUPTED: Final = "[interrupted: no result was recorded for this call]"
 """The result that a wire sends for a call without one (design: Invariants).
@@ -53,9 +53,9 @@ class Entry(Frozen):
         mime: content type.
         rewritten: of reasoning: the prefix before this entry was rewritten since the block was made, so a provider's
             signature may no longer hold.
-        in_loop: of such reasoning: it belongs to the assistant's turn that was the newest when the prefix was
-            rewritten. A provider that demands a tool loop back unchanged gets it all the same.
-        continues: a further part of the user's message that the entry before it is part of.
+        in_loop: of rewritten reasoning: it belongs to the assistant's turn that was the newest when the prefix was
+            rewritten. A provider that demands a tool loop back unchanged is still sent it.
+        continues: whether it is a further part of the user's message to which the entry before it belongs.
     """
 
     path: str
@@ -77,7 +77,7 @@ class Entry(Frozen):
 
     @cached_property
     def hash(self) -> bytes:
-        """Sha256 of the canonical JSON, which is not kept beside it: that would be a second copy of the text."""
+        """Sha256 of the canonical JSON. The JSON is not kept, since it would be a second copy of the text."""
         return hashlib.sha256(self._written().encode()).digest()
 
     @cached_property
@@ -101,8 +101,8 @@ class Entry(Frozen):
 class EntryChain:
     """Hashes entries in order: link n is the hash of link n - 1 and of entry n, so it stands for all entries up to n.
 
-    It remembers the last entries that it was given, and hashes the next ones from the first other one on. So a context
-    with one entry more costs one hash, however many entries there are.
+    It remembers the last entries that it was given, and hashes the next ones from the first different entry on. So a
+    context with one more entry costs one hash, however many entries there are.
     """
 
     def __init__(self) -> None:
@@ -110,7 +110,7 @@ class EntryChain:
         self._links: list[bytes] = []
 
     def apart(self) -> EntryChain:
-        """Return a chain that goes on from here, and leaves this one as it is."""
+        """Return a chain that goes on from here; this one does not change."""
         twin = EntryChain()
         twin._entries, twin._links = self._entries, [*self._links]
         return twin

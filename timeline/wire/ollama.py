@@ -62,7 +62,7 @@ class OllamaStream:
 
 
 def pictures(message: dict[str, Any]) -> list[Part]:
-    """Return the pictures of a message, which are base64 beside its content; a path is no picture that is at hand."""
+    """Return the pictures of a message, which are base64 beside its content. Paths are left out: no file is read."""
     images = message.get("images")
     texts = [each for each in images if isinstance(each, str)] if isinstance(images, list) else []
     named = ((text, next((mime for begin, mime in _PICTURES.items() if text.startswith(begin)), "")) for text in texts)

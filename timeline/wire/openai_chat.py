@@ -142,7 +142,7 @@ STEPWISE: Final = Stepwise(_Writer, _body)
 def _content(parts: list[Part], model: str) -> str | list[Part]:
     """Return a single text as a plain string, which every compatible server takes, and anything else as parts.
 
-    Some models take several texts as one alone.
+    For some models, several texts are joined into one.
     """
     if OPENAI_CHAT.takes_texts_only_whole(model) and all(part["type"] == "text" for part in parts):
         return "\n\n".join(part["text"] for part in parts)

@@ -146,7 +146,7 @@ class _Writer(MessageWriter):
             call = self._call(part, written, in_form=own is not None)
             written += [*_said_text(part.placed.entry.text), call]
             answers.append(_answer(call, part.result.entry if part.result else None))
-        # The API refuses reasoning without the item that it led to, which may be one that is not sent.
+        # The API refuses reasoning without the item that it led to, and that item may not be sent.
         thought = [item["type"] in OPENAI_RESPONSES.signed_reasoning for item in written]
         written = [item for n, item in enumerate(written) if not thought[n] or thought[n + 1 : n + 2] == [False]]
         if written:
@@ -156,8 +156,8 @@ class _Writer(MessageWriter):
     def _own_items(self, response: Response) -> dict[int, Part] | None:
         """Return the items of a response that its server made, by the number of their entry.
 
-        None where no item of it may go back that has an id: the model has none of them, or a thought is left out. By
-        that id the API looks for the thought that led to it.
+        The result is None where no item with an id may go back: the model does not know the ids, or a thought is left
+        out, for which the API would look by such an id.
         """
         entries = [part.placed.entry if isinstance(part, Call) else part.entry for part in response.parts]
         if not any(entry.type in _IN_FORMS and entry.data is not None for entry in entries):
@@ -187,7 +187,7 @@ class _Writer(MessageWriter):
         return bool(data.get("content")) and OPENAI_RESPONSES.takes_unsigned(self._model)
 
     def _phase(self, entry: Entry) -> Part:
-        """Return what OpenAI calls a message; other servers of this form may refuse a field that they do not know."""
+        """Return OpenAI's phase of a message; other servers of this form may refuse a field that they do not know."""
         phase = text_of(entry.data, PHASE) if isinstance(entry.data, dict) else ""
         return {PHASE: phase} if phase in _PHASES and not OPENAI_RESPONSES.takes_unsigned(self._model) else {}
 

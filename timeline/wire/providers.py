@@ -207,4 +207,4 @@ BEDROCK: Final = ProviderFacts(
 MARKED_ON_BEDROCK: Final = re.compile(r"claude|nova")
 """Matches the ids of models on Bedrock that take cache points, and a result's status; the others refuse both."""
 LONG_ON_BEDROCK: Final = re.compile(r"claude-[a-z]+-(?:4-[5-9](?!\d)|[5-9](?!\d)|[1-9]\d(?!\d))")
-"""Matches the ids of those that keep a prefix for an hour."""
+"""Matches the ids of models on Bedrock that keep a prefix for an hour."""

@@ -1,8 +1,8 @@
 """Recognise that a provider refused a request for parts of it: pictures and documents, or signed reasoning.
 
-Pictures cost few tokens and many bytes, and have limits of their own: of their number, size and pixels. A signature
-holds for some models, accounts and platforms alone. What a provider refused for one of these it refuses in each later
-request that has it.
+Pictures cost few tokens and many bytes, and have limits of their own: of their number, size and pixels. A signature is
+valid only for some models, accounts and platforms. A provider that refused such a part refuses each later request with
+it, too.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The request of a model call: a context in a wire's form, with the model and the parameters that the caller adds.
 
-The log keeps neither the body nor its messages, only what they cannot be built from: model, parameters, the number of
-the wire's encoder, and the body's sha256. `body_text` builds the body, before the call and again to check it.
+The log keeps neither the body nor its messages. It keeps what the recorded context lacks to build them again: model,
+parameters, the number of the wire's encoder, and the body's sha256. `body_text` builds the body again to check it.
 
 The order of a body's keys is ``model``, the parameters as they were given, then what the encoder gives, in its order.
 Google's body has an order of its own, see `timeline.wire.gemini_body`; Bedrock's has no model, see
@@ -40,7 +40,7 @@ _CREDENTIAL: Final = re.compile(
     r".*apikey|.*apitoken|.*authtoken|.*accesstoken|azureadtoken|bearertoken|(proxy)?authorization|(default)?headers"
     r"|clientsecret|password|.*credentials|aws(accesskey|accesskeyid|secretkey|secretaccesskey|sessiontoken)"
 )
-"""Names of what only a client sends, in headers, in small letters and digits alone."""
+"""Names of parameters that only a client sends, in headers; they are compared in small letters and digits alone."""
 
 
 @dataclass(slots=True, eq=False)
@@ -150,7 +150,7 @@ class _Alone:
 
 
 ALONE: Final[BodyEncoders] = _Alone()
-"""For a context that no other one of its conversation was encoded before."""
+"""The encoders of a context that is the first one of its conversation to be encoded."""
 
 
 def is_credential(name: str) -> bool:
@@ -233,12 +233,12 @@ def _arguments(wire: str, model: str, parameters: Mapping[str, Any], encoded: di
 
 
 def _unless_own(parameters: Mapping[str, Any], encoded: dict[str, Any]) -> dict[str, Any]:
-    """Return what a context gives to a body, save for what the caller gives: a container, say, with skills to load."""
+    """Return what a context gives to a body, without what the caller gives, such as a container with skills to load."""
     return {key: value for key, value in encoded.items() if key not in parameters}
 
 
 def _differ(wire: str, parameters: Mapping[str, Any]) -> bool:
-    """Return whether the arguments of the SDK's method are others than the body: mostly a long text is written once."""
+    """Return whether the arguments of the SDK's method differ from the body; mostly they do not, which saves a copy."""
     return wire in _IN_ADDRESS or EXTRA_BODY in parameters
 
 
@@ -297,7 +297,7 @@ def _refuse_credentials(given: Mapping[str, Any], *, within: str = "") -> None:
 
 
 def _refuse_rewritten(config: Mapping[str, Any]) -> None:
-    """Refuse a schema of answers that Google's SDK rewrites: what would be sent is not what the request says.
+    """Refuse a schema of answers that Google's SDK rewrites: it would send another one than the request has.
 
     Raises:
         InvalidArgument: the schema has references, constants, or a type ``null``.
@@ -312,7 +312,7 @@ def _refuse_rewritten(config: Mapping[str, Any]) -> None:
 
 
 def _refuse_merged(config: Mapping[str, Any]) -> None:
-    """Refuse keys that Google's SDK merges into the body by rules of its own, over what the context gives too.
+    """Refuse keys that Google's SDK merges into the body by rules of its own, even over what the context gives.
 
     Raises:
         InvalidArgument: the options of HTTP have such keys.

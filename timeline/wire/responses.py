@@ -75,8 +75,8 @@ class ModelResponse:
 def read_response(reply: Any, *, unnamed: str) -> ModelResponse:
     """Decode a response; of several choices, the first.
 
-    A call that the response ended in for lack of room, or half a call that a filter or the server's failure left, is
-    incomplete and becomes no call block: see `interrupted`.
+    A call in which the response ended for lack of room is incomplete, and so is half a call that a filter or the
+    server's failure left. Neither becomes a call block: see `interrupted`.
 
     Args:
         reply: the SDK's object, or its dict.
@@ -121,7 +121,7 @@ def read_response(reply: Any, *, unnamed: str) -> ModelResponse:
 
 
 def _is_cut_off(call: ToolCall, finish: str | None) -> bool:
-    """Return whether the last call of a response is incomplete, by why the response ended."""
+    """Return whether the last call of a response is incomplete, given the reason why the response ended."""
     return finish in OUT_OF_ROOM or (finish in _FAILED | _STOPPED and isinstance(call.arguments, str))
 
 
@@ -161,7 +161,7 @@ def _read(reply: dict[str, Any], response_id: str) -> tuple[list[Block], Usage, 
 
 
 def _check_message(choice: dict[str, Any], message: Any) -> None:
-    """Refuse a choice whose words would be left out: a legacy completion's, or a message in no form of one.
+    """Refuse a choice whose words would be lost: one of a legacy completion, or a message in an unknown form.
 
     Raises:
         UnknownResponse: it is one.

@@ -30,7 +30,7 @@ _REQUEST: Final = "approval_request_id"
 def request_block(item: Part, call_id: str, response_id: str) -> ToolCall:
     """Read a request; its ``data`` is its form.
 
-    The form has the arguments where ours would be other bytes: what is approved is what was asked for.
+    The form keeps the arguments where ours would differ in their bytes: a user approves exactly what was asked for.
 
     Args:
         item: one of the type `APPROVAL`.
