@@ -1,6 +1,6 @@
-"""Follow one conversation for an interface: the lifecycle stream, with a usage that moves at every append (004).
+"""Follow one conversation for an interface: the lifecycle stream, with a usage figure after every append (004).
 
-The steps are a function of the log, as the stream is: a client that comes back behind a version gets the same ones.
+The steps follow from the log alone, like the stream: a client that comes back behind a version gets the same steps.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ __all__ = ["Present", "Step", "moved_by", "present", "steps"]
 _LIVE: Final = TYPES | {"block.appended"}
 _RARE: Final = TYPES - {"context.rendered"}
 _PAGE: Final = 20
-"""Events that are held for a reader: summaries may be long, and readers many and slow."""
+"""Most events that are held for a reader, since summaries may be long, and readers many and slow."""
 _LOOK_BACK: Final = 200
 """Versions of the first look for the newest render; each further look takes twice as many."""
 
 
 class Step(NamedTuple):
-    """One version of the log, and its events; without events it says that all up to here was read."""
+    """One version of the log, and its events. A step without events says that the log was read up to here."""
 
     version: int
     events: tuple[LifecycleEvent, ...] = ()
 
 
 class Present(NamedTuple):
-    """How a conversation's context is now.
+    """The state of a conversation's context now.
 
     Attributes:
         version: the version of the log that this is read from; `steps` goes on behind it.
@@ -59,7 +59,7 @@ class Present(NamedTuple):
 
 
 async def present(store: EventStore, conversation: str) -> Present:
-    """Return how a conversation's context is now: what an interface shows before it follows the `steps`.
+    """Return the state of a conversation's context now, which an interface shows before it follows the `steps`.
 
     Raises:
         ConversationNotFound: there is no such conversation.
@@ -121,11 +121,11 @@ async def steps(
 
 @dataclass(frozen=True, slots=True)
 class _Usage:
-    """The usage at a version: that of the newest render, moved by what came behind it.
+    """The usage at a version: that of the newest render, changed by the events behind it.
 
     Attributes:
-        latest: the event at the version.
-        rendered: that of the render.
+        latest: the usage event at the version.
+        rendered: the usage event of the render.
         ratio: the provider's tokens for one of the counter's.
     """
 
@@ -134,7 +134,7 @@ class _Usage:
     ratio: float
 
     def after(self, event: Event) -> _Usage:
-        """Return the usage behind an event that is no render; itself where the event does not move it."""
+        """Return the usage behind an event that is no render; the same object where the event does not change it."""
         moved = moved_by(event.payload)
         if not moved:
             return self
@@ -164,7 +164,7 @@ def moved_by(payload: Payload) -> int:
 
 
 def _step(usage: _Usage | None, event: Event) -> tuple[_Usage | None, tuple[LifecycleEvent, ...]]:
-    """Return the usage behind an event, and the events of the lifecycle that it makes."""
+    """Return the usage behind an event, and the lifecycle events that follow from it."""
     events = lifecycle_of(event)
     if isinstance(event.payload, ContextRendered):
         return _rendered(event), tuple(events)

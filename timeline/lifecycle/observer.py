@@ -1,4 +1,4 @@
-"""Observer of a timeline at work: the port that tracing plugs in to, so that the core knows no tracer.
+"""Observer of a timeline at work: tracing connects here, so that the core knows no tracer.
 
 Hooks run before and after a compaction, and may change it. An observer's context managers run around the work: they are
 entered before and left after it, also by an error, so that a tracer's span holds everything that happens inside.

@@ -81,7 +81,7 @@ class AllConversations:
 
     def read(self, after: int, until: int) -> AsyncIterator[Event]:
         """Read the events behind a position."""
-        del until  # newer events may come along: the next read begins behind them
+        del until  # events behind it may be returned, too: the next read begins behind them
         return self.store.read_all(after=after, types=self.types, page=self.size)
 
     def place(self, event: Event) -> int:
@@ -96,7 +96,7 @@ async def later_end(source: Source, place: int, interval: float) -> int:
     """
     with waiting(
         source.store, source.conversation, source.types
-    ) as here:  # before the look: an append right after it wakes the sleeper
+    ) as here:  # begin to wait before the check: an append right after the check must wake this follower
         end = await source.end()
         if end <= place:
             await here.sleep(interval)
@@ -113,7 +113,7 @@ async def page(source: Source, after: int, end: int) -> tuple[list[Event], int]:
             break
     if (
         aclose := getattr(reading, "aclose", None)
-    ) is not None:  # a reading left half way would hold the store's resources
+    ) is not None:  # close the iterator: one that is left half read would hold the store's resources
         await aclose()
     if len(events) == source.size:
         return events, source.place(events[-1])
