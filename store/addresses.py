@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 _SERVERS: Final = frozenset({"postgresql", "postgres"})
 _SECRETS: Final = ("pass", "pwd", "listen_url")
-"""What is in the name of a setting that may hold a password."""
+"""A setting whose name contains one of these may hold a password."""
 _NAMED: Final = r"(?:password|(?<![a-z])(?:passwd|pass|pwd))\s*="
-"""How a password begins that is given by its name."""
+"""The beginning of a password that is given by a name."""
 _SECRET: Final = re.compile(_NAMED, re.IGNORECASE)
 _SCHEME: Final = r"(?:postgres(?:ql)?|pgsql)(?:\+\w+)?"
 _BEGINS: Final = re.compile(rf"\s*(?P<scheme>(?:jdbc:)?{_SCHEME})\s*(?::|//.*@)", re.IGNORECASE)
@@ -55,7 +55,7 @@ def is_mistyped(location: str) -> bool:
 
 
 def check_address(location: str) -> None:
-    """Refuse what is no address: as the name of a file it would be made, and a password in it be shown.
+    """Refuse what is no address: a file of that name would be made, and would show a password in the name.
 
     Raises:
         StoreError: it is a mistyped address of PostgreSQL, SQLite's name for a database in memory, or a scheme without
@@ -71,9 +71,9 @@ def check_address(location: str) -> None:
 
 
 def without_password(url: str) -> str:
-    """Return a path or URL as errors and output show it: a password, and each setting that may hold one, left out.
+    """Return a path or URL as errors and output show it: without a password, or a setting that may hold one.
 
-    Of what is mistyped only that is shown which is sure to be no part of a password.
+    Of a mistyped address, only that is shown which is certainly no part of a password.
     """
     scheme, separator, rest = url.partition("://")
     if not is_server(url) and is_mistyped(url):
@@ -83,11 +83,11 @@ def without_password(url: str) -> str:
     place, _, query = rest.partition("?")
     user, at, host = place.rpartition("@")
     if _has_named_password(place) or any(True for _ in _before_at(query)):
-        # It is behind the database, or holds a question mark that is not written as %3F.
+        # The password is behind the database, or holds a question mark that is not written as %3F.
         return f"{scheme}://{_BEHIND_THE_NAME.split(place, maxsplit=1)[0]}"
     name = user.partition(":")[0]
     if not all(_HOST.fullmatch(one) for one in host.partition("/")[0].split(",")):
-        # What is in the place of a port may be one whose server was left out.
+        # The text in the place of a port may be a password whose server was left out.
         return f"{scheme}://{name}{at}{_BEHIND_THE_NAME.split(host, maxsplit=1)[0]}"
     settings = [(key, value) for key, value in parse_qsl(query, keep_blank_values=True) if not _is_secret(key)]
     shown = urlencode([(k, v.partition(":")[0] if k == "user" else v) for k, v in settings], safe="/,:")
@@ -100,14 +100,14 @@ def without_passwords_in(text: str) -> str:
 
 
 def with_setting(url: str, name: str, value: str) -> str:
-    """Return a URL with one setting of the store, in the place of one that it has."""
+    """Return a URL with one setting of the store, which replaces a value that the URL has for it."""
     place, _, query = url.partition("?")
     kept = [(key, old) for key, old in parse_qsl(query, keep_blank_values=True) if key != name]
     return f"{place}?{urlencode([*kept, (name, value)])}"
 
 
 def _beginning(location: str) -> str:
-    """Return what a mistyped address begins with."""
+    """Return the beginning of a mistyped address."""
     if begun := _BEGINS.match(location):
         return f"{begun['scheme']}:…"
     before, named, _ = re.split(f"({_NAMED})", location, maxsplit=1, flags=re.IGNORECASE)
@@ -115,13 +115,13 @@ def _beginning(location: str) -> str:
 
 
 def _has_named_password(place: str) -> bool:
-    """Return whether a URL has a password by its name before the question mark; the user's own may look so."""
+    """Return whether a URL has a password by name before the question mark; a part of the user's own may look so."""
     _, at, behind = place.partition("@")
     return _SECRET.search(behind if at else place) is not None
 
 
 def _before_at(query: str) -> Iterator[str]:
-    """Yield the beginning of each setting with an ``@``, up to that: the URL's own may be the password's rest."""
+    """Yield each setting with an ``@``, up to it: the ``@`` may be the URL's own, behind the rest of a password."""
     for setting in re.split(r"[&?]", query):
         before, at, _ = setting.partition("@")
         if at and not setting.startswith("listen_url="):

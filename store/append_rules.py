@@ -21,8 +21,8 @@ ANY, STREAM_EXISTS     holds some, or all in other company           `DuplicateE
 =====================  ============================================  =========================================
 
 The same ids with other content are a `DuplicateEvent` in every row that would be a repetition. "Has" and "holds" mean
-the conversation's own events: the versions that a fork shares with its parent are the parent's. Paths differ: a path
-in use up to the base is taken in the fork, too.
+the conversation's own events: the versions that a fork shares with its parent are the parent's. For paths it is
+different: a path in use up to the base is taken in the fork, too.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def collision(batch: Batch, log: LogHead) -> Appended | None:
         DuplicateEvent: the log holds some of the ids, but not as this append.
         PathTaken: the ids are new, and a path is in use.
     """
-    # Ids before paths: the paths of a repeated append are in use, by the append itself.
+    # Look up ids before paths: the paths of a repeated append are in use, by the append itself.
     known = log.versions_of(batch.ids)
     if known:
         first_known = next(id_ for id_ in batch.ids if id_ in known)

@@ -21,7 +21,7 @@ T = TypeVar("T")
 _MOST_AT_ONCE: Final = 256 * 1024
 """Characters that are worked on while the event loop waits: some 30 ms."""
 _SECONDS: Final = 0.004
-"""How long events are read before others have a turn. Who waits for a timer has it in the third turn from then."""
+"""How long events are read before other tasks have a turn. A task that waits for a timer runs in the third turn."""
 _PAYLOAD: Final = 6
 """Place of the payload in the row of an event."""
 
@@ -38,7 +38,7 @@ async def at_its_size(work: Callable[[], T], rows: Iterable[Sequence[Any]]) -> T
 async def decoded(conversation: str, row: Row, where: str) -> Event:
     """Read an event from its row, as `decode` does, in a thread where it is long."""
     work, payload = partial(decode, conversation, row, where), row[_PAYLOAD]
-    is_long = isinstance(payload, str) and len(payload) > _MOST_AT_ONCE  # that of a damaged row is anything
+    is_long = isinstance(payload, str) and len(payload) > _MOST_AT_ONCE  # a damaged row may hold any other type
     return await asyncio.to_thread(work) if is_long else work()
 
 

@@ -63,9 +63,9 @@ _UPGRADE: Final = "Upgrade timeline-engine to read it; other events can still be
 _LARGEST: Final = 2**63 - 1
 _WHOLE_SECONDS: Final = len("2026-01-01T00:00:00Z")
 _LONGEST_TYPE: Final = 500
-"""Characters of an event's type, which indexes hold whole."""
+"""Most characters of an event's type, since indexes hold all of it."""
 _MANY: Final = 400
-"""Blocks from which on a decision about them is encoded off the event loop: it has a replacement or line for each."""
+"""A decision about so many blocks is encoded off the event loop: it has a replacement or a line for each of them."""
 _APPENDED: Final[str] = BlockAppended.model_fields["type"].default
 _WITH_ROWS: Final = (CompactionCompleted, CompactionReverted)
 
@@ -139,7 +139,7 @@ class Batch(NamedTuple):
     def size(self) -> int:
         """Number of characters that the append writes."""
         size = 0
-        for draft in self.drafts:  # most have one, for which a list of sizes takes three times as long
+        for draft in self.drafts:  # most appends have one event, for which a list of sizes takes three times as long
             size += len(draft.payload)
         return size + sum(map(len, self.values.values())) if self.values else size
 

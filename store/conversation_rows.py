@@ -1,4 +1,4 @@
-"""The row of a conversation as its events say it: what a store compares its own row with."""
+"""The row of a conversation as its events give it, with which a store compares its own row."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _CUT: Final = "; its newest events may have been cut off: compare it with a head
 def own_opening(openings: Sequence[tuple[int, str]]) -> tuple[int, str] | None:
     """Return the event that opened a conversation, of its own openings with their payloads, newest first.
 
-    Of a fork that keeps a copy of its past it is the fork's own.
+    For a fork that keeps a copy of its past, that is the fork's own opening.
     """
     for version, payload in openings[:-1]:
         with suppress(ValueError, TypeError, AttributeError):
@@ -44,8 +44,9 @@ def own_opening(openings: Sequence[tuple[int, str]]) -> tuple[int, str] | None:
 def lost_beginning(openings: Sequence[tuple[int, str]], first: int) -> str:
     """Return what is wrong with a conversation that has no own event before a version, if it cannot begin there.
 
-    Behind what it shares with a parent a fork begins with the event that opens it, every other one with version 1. What
-    lies before any other event is lost: it is in no parent, whose events of these versions are others.
+    A fork begins with the event that opens it, behind the past that it shares; any other conversation begins with
+    version 1. If the first own event is another one, the events before it are lost: no parent has them, since a
+    parent's events of these versions are its own.
     """
     if first == 1 or any(version == first for version, _ in openings):
         return ""
@@ -53,12 +54,12 @@ def lost_beginning(openings: Sequence[tuple[int, str]], first: int) -> str:
 
 
 def checked_from(stored: object, first: int) -> int:
-    """Return the version from which on no event may be missing, if a row is to be led to its newest one."""
+    """Return the version from which on no event may be missing, so that a row may be brought up to its newest one."""
     return max(stored, first) if isinstance(stored, int) else first
 
 
 def lost_between(stored: object, since: int, last: int, there: int) -> str:
-    """Return what is wrong where events are missing behind the version of a row: one that was renumbered is not new.
+    """Return what is wrong where events are missing behind the version of a row: a renumbered event is not a new one.
 
     Args:
         stored: the version that the row says.
@@ -93,7 +94,7 @@ def opened(openings: Sequence[tuple[int, str]], row: Mapping[str, Any], base: in
 
 
 def window_start_of(body: str, stored: int) -> int:
-    """Return where the window of a snapshot starts; what is stored, for a damaged one."""
+    """Return where the window of a snapshot starts; for a damaged snapshot, the stored value."""
     try:
         return int(json.loads(body)["window_start"])
     except (ValueError, TypeError, KeyError):
@@ -101,13 +102,13 @@ def window_start_of(body: str, stored: int) -> int:
 
 
 def first_behind(base: tuple[int, str], stored: int) -> int:
-    """Return the first version from which on all is there, behind the newest base: its version and its body."""
+    """Return the version from which on all events are there, given the version and the body of the newest base."""
     version, body = base
     return min(window_start_of(body, stored) - 1, int(version)) + 1
 
 
 def differences(id_: str, row: Mapping[str, Any], made: Mapping[str, Any]) -> tuple[list[str], list[Finding]]:
-    """Return the columns in which a row differs from what its events say, and what there is to say of each."""
+    """Return the columns in which a row differs from what its events say, and a finding about each."""
     different = [name for name in NAMES if row[name] != made[name]]
     are_missing = row["version"] > made["version"]  # the row says so, and stays
     found = []

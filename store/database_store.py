@@ -1,7 +1,7 @@
 """What the stores over a database have in common: they encode appends alike, and read their logs by the same rules.
 
-A store is made of parts, each of which knows the database and no other part's insides. This is the part of the face
-that is the same for every database; how an append is written, and what changes older rows, is each store's own.
+A store is made of parts. Each part knows the database, and not how the other parts work. This module has the methods
+that are the same for every database. How an append is written, and what changes older rows, is each store's own.
 """
 
 from __future__ import annotations

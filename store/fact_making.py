@@ -1,7 +1,7 @@
 """Make the facts of stored events, whichever database holds them.
 
-That takes the calls that results answer, and the redactions, which are in other events. A store's writer and its
-readers ask for them in ways of their own, so `facts_of_page` is a generator of questions, which both answer.
+This needs other events, too: the calls that results answer, and the redactions. A store's writer and its readers look
+them up in different ways, so `facts_of_page` is a generator that yields questions, and both answer them.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def _calls_of(results: Sequence[_Stored]) -> Asking[dict[int, tuple[int, CallFie
             if call is not None:
                 calls[result.position] = (version, call)
             elif not version or version > result.version or text:
-                # Not where the call was scavenged: then another call of its id is not the one it answers.
+                # If the call was scavenged, another call with its id is not the one that the result answers.
                 left.append(result)
         if left:
             ids = sorted({result.block.call_id or "" for result in left})
@@ -168,7 +168,7 @@ def _block(payload: str) -> Block | None:
 
 
 class _StoredCall(NamedTuple):
-    """What facts are made of: a tenth of the time that the whole block takes, which was validated when it came."""
+    """The fields of a call from which facts are made. They take a tenth of the time of the whole, validated block."""
 
     path: str
     name: str
@@ -189,6 +189,6 @@ def _call(payload: str) -> _StoredCall | None:
 
 
 def redacted(rows: Iterable[Row]) -> set[int]:
-    """Return the versions that redactions erase; one of what is not there yet redacts nothing."""
+    """Return the versions that redactions erase; a redaction of a later version erases nothing."""
     pairs = ((by, redacted_version(payload)) for _, by, payload in rows)
     return {version for by, version in pairs if version is not None and version < by}

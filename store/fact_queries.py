@@ -1,6 +1,6 @@
-"""The queries of facts over a database: how rows, and what the rows have not reached, become an answer.
+"""The queries of facts over a database: how rows, and the events that the rows have not reached, become an answer.
 
-What a database is asked is in its own part of `DatabaseFacts`: a page of rows, and the events behind the last row.
+Each database has its own part of `DatabaseFacts`, which reads a page of rows, and the events behind the last row.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class LocatedFact(NamedTuple):
 
 
 class FactGroup(NamedTuple):
-    """All facts of one kind about one subject that failed, or all that did not, as a database counts them.
+    """All failed facts of one kind about one subject, or all others of it, as a database counts them.
 
     Attributes:
         kind: number of the kind.
@@ -61,7 +61,7 @@ class FactGroup(NamedTuple):
         failed: 1 if they failed.
         times: how many there are.
         meant: how many were named by a call or a prompt.
-        last: version of the newest one, as the others up to ``path``.
+        last: version of the newest one; so are the following fields, up to ``path``.
         kept: its own ``path``.
         tool: see ``last``.
         status: see ``last``.
@@ -70,7 +70,7 @@ class FactGroup(NamedTuple):
         path: path of its event's block.
         first: version of the oldest one.
         first_meant: 1 if that one was named by a call or a prompt.
-        versions: of a request those of all.
+        versions: for a request, the versions of all of them.
     """
 
     kind: int
@@ -123,7 +123,7 @@ class DatabaseFacts(ABC):
 
     @abstractmethod
     async def asked(self, question: FactQuestion) -> Sequence[Row]:
-        """Answer what the facts of a page depend on."""
+        """Answer a question on which the facts of a page depend."""
 
     @abstractmethod
     async def lineage(self, conversation: str) -> list[Row]:
@@ -157,7 +157,7 @@ class DatabaseFacts(ABC):
 
     @abstractmethod
     async def redacted_since(self, reached: int) -> Mapping[int, Collection[int]]:
-        """Return by conversation's key the versions whose rows may not have gone yet, though they were redacted."""
+        """Return, by the conversation's key, the redacted versions whose rows may still be there."""
 
     @abstractmethod
     async def covering(self, conversation: str) -> Sequence[Row]:
@@ -206,7 +206,7 @@ class DatabaseFacts(ABC):
 
     async def _read_from_log(self, scope: _Scope, reached: int, covers: Covers | None, most: int) -> FactRecord:
         """Return the record of a scope whose rows do not reach its end."""
-        with collector_at_rest():  # what is read is gone when it is merged, see `timeline.log.collector`
+        with collector_at_rest():  # the objects are freed once they are merged, see `timeline.log.collector`
             every = [found async for found in self._found(scope, FactFilter.checked(), reached, SCANNED)]
             asked = [found for found in every if covers is None or found.row.version in covers]
             facts = (fact_of(each.row, moment_of(each.at), each.path) for each in asked)
@@ -220,9 +220,9 @@ class DatabaseFacts(ABC):
         return await in_thread(lambda: record_from(map(_entry, groups), most))
 
     async def _going_on(self, scope: _Scope, key: int, covers: Covers, most: int) -> FactRecord:
-        """Return the record of a log's compaction: that of the one before it, and what came since.
+        """Return the record of a log's compaction, made from the record of the one before it and the facts since.
 
-        Not of a fork: what another one redacts of the past that both share is no event of its own log.
+        It is not used for forks: a redaction in the shared past is an event of another log.
         """
         redactions = len(await self.asked(FactQuestion("redactions", LAST, key)))
         running = self.running.take(key, covers, redactions)
@@ -379,7 +379,7 @@ def _either(made: MadeFacts | None, there: list[FactRow], *, scavenged: bool) ->
 
 
 def _hidden(lineage: Sequence[Row], redactions: Iterable[Row]) -> dict[int | None, set[int]]:
-    """Return for each log of a lineage, oldest first, the versions that its descendants in there redact."""
+    """Return, for each log of a lineage, oldest first, the versions that its descendants in the lineage redact."""
     by_owner: defaultdict[int, list[Row]] = defaultdict(list)
     for row in redactions:
         by_owner[row[0]].append(row)
@@ -394,7 +394,7 @@ def _hidden(lineage: Sequence[Row], redactions: Iterable[Row]) -> dict[int | Non
 async def _merged(
     sources: Sequence[AsyncIterator[LocatedFact]], scopes: Sequence[_Scope]
 ) -> AsyncIterator[tuple[LocatedFact, str | None]]:
-    """Merge several iterators by position; what two conversations share comes once, under the one that owns it."""
+    """Merge several iterators by position; facts that conversations share come once, under their owner."""
     waiting: list[tuple[int, int, bool, int, LocatedFact]] = []
 
     async def push(number: int) -> None:

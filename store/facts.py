@@ -47,7 +47,7 @@ class FactRow(NamedTuple):
 
     Attributes:
         position: of the event that made it known.
-        number: its place among the facts of that event: from 0 what a result says was done, below 0 what is named.
+        number: its place among the facts of that event: from 0 on if a result says that it was done, below 0 if named.
         conversation: the conversation's key in its store.
         kind: number of the kind, see `KINDS`.
         failed: 1 if it failed.
@@ -300,10 +300,10 @@ def _holds(query: Query, row: FactRow) -> bool:
 
 
 def proof_of_rows(link: bytes, rows: Sequence[tuple[object, ...]]) -> bytes:
-    """Return what vouches for the facts of an event that is scavenged: nothing else says what they were.
+    """Return the proof of the facts of a scavenged event, since nothing else says what they were.
 
-    It leaves out the conversation of the rows, which is that of their event. Its first byte is that of no form of a
-    packed payload, whose place it takes. A damaged row may hold bytes where a text was.
+    It leaves out the conversation of the rows, which is that of their event. It is stored in the place of a packed
+    payload, and begins with a byte that no form of a packed payload has. A damaged row may hold bytes where a text was.
 
     Args:
         link: of the event.

@@ -1,7 +1,7 @@
 """Globs over file paths: ``*`` and ``?`` stay inside a folder, ``**`` crosses folders, ``[a-z]`` is a class.
 
-A path is matched in one pass: all places in the glob that the beginning of the path can have reached are the bits of
-one number. There is no going back, so that no glob takes longer than its length times the path's.
+A path is matched in one pass: the bits of one number are the places in the glob that the part of the path read so far
+can have reached. There is no backtracking, so no glob takes longer than its length times the path's.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Glob:
             else:
                 stays |= reached & places.some
                 moved = (reached & accepts) << 1
-            # What stays in a run of folders may leave it at a slash only, what stays in a star at any character.
+            # A place in a run of folders may be left only at a slash, a place in a star at any character.
             reached = stays | places.closed(moved | stays & (places.some | places.all))
             if not reached:
                 return False
@@ -111,7 +111,7 @@ class _Places:
         return 1 << (self.count - 1)
 
     def accepting(self, character: str) -> int:
-        """Return the places that a character takes to the next one; a star's are not among them."""
+        """Return the places from which a character leads to the next one, without those of stars."""
         accepting = self._characters.get(character, 0)
         if character != "/":
             accepting |= self._one
@@ -121,7 +121,7 @@ class _Places:
         return accepting
 
     def closed(self, places: int) -> int:
-        """Return places, and those that can be reached from them by a star that stands for nothing."""
+        """Return places, and those that can be reached from them by a star that matches nothing."""
         while more := (places & (self.some | self.all | self.folders)) << 1 & ~places:
             places |= more
         return places

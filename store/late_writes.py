@@ -9,14 +9,14 @@ class LateWrites(set["asyncio.Task[None]"]):
     """The tasks that write late; see `timeline.ports.FinishingStore`."""
 
     def __deepcopy__(self, memo: object) -> LateWrites:
-        """Return those of a copy of the store: none, since they write to the store itself."""
+        """Return none for a copy of the store, since the tasks write to the store itself."""
         return LateWrites()
 
     async def finish(self) -> None:
-        """Wait for those that there are; those that were cancelled write nothing.
+        """Wait for all of these tasks; cancelled ones write nothing.
 
         Raises:
-            TimelineError: one of them failed, the first that is found; every other is raised by what waits for it.
+            TimelineError: one of them failed; this is the first error found. Whoever waits for a task gets its own.
         """
         tasks = tuple(self)
         if tasks:

@@ -1,8 +1,8 @@
-"""The rules by which a database's log is read, whichever database it is: what is compared with what was asked.
+"""The rules by which the log of any database is read, and how each answer is compared with what was asked.
 
 Every page is a statement of its own; no cursor and no transaction is held between two pages. The log only grows, so a
-conversation's row, read first, decides which events belong to the read. An index that leads to what was not asked for,
-or past what is there, is damage that is reported, never an answer.
+conversation's row, read first, decides which events belong to the read. If an index leads to events that were not asked
+for, or misses events that are there, that is reported as damage, and is never an answer.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ReadsRow: TypeAlias = "Callable[[str], Awaitable[Row | None]]"
 
 _WINDOW_PAGE: Final = 2_000
 _STEP: Final = 8
-"""Where a page of events does not read, the next one has an eighth of them."""
+"""Where a page of events cannot be read, the next one is smaller by this factor."""
 _TYPE, _CHECKSUM, _PATH = 4, 8, 9
 """Places in a row behind the conversation of its event."""
 _ID, _UPDATED = 1, 7
@@ -48,7 +48,7 @@ _ID, _UPDATED = 1, 7
 _AT_ONCE: Final = 200
 """Rows of conversations that are read between two turns of others: some 2 ms."""
 _FRONT: Final = ("~", "")
-"""A place in the list of conversations by their changes that is before all: no time begins so."""
+"""A place before all others in the list of conversations by their changes: no time begins like this."""
 
 
 class LogReader:
@@ -143,7 +143,7 @@ class LogReader:
         """Return the event that appended the block at a path, or None."""
         rows = await self._rows.at_path(conversation, path)
         if not rows:
-            # No block has the path, which is an error for whoever asked: time to make sure that its index is sound.
+            # No block has the path, which the caller will report: first make sure that the index of paths is sound.
             await self._check_unused(conversation, path)
             return None
         owner, *row = rows[0]
@@ -194,7 +194,7 @@ class LogReader:
         if len(events) != len(carried) + max(0, info.version - start + 1):
             again = await _or_bare(*reads, conversation)
             if again is None or again[-2] != body:
-                return await self.load_window(conversation)  # it moved on, and what it left was scavenged or erased
+                return await self.load_window(conversation)  # the window moved on, and what it left was removed
             raise StoreCorrupt(
                 f"{self.where}: events of the window of conversation {conversation!r} are missing."
                 f" {self._rows.restore}."
@@ -300,7 +300,7 @@ class LogReader:
         most: int,
         damaged: list[StoreCorrupt],
     ) -> list[Row]:
-        """Return a page of rows. A damaged event, which says when one was compacted, keeps none from being listed."""
+        """Return a page of rows. A conversation is listed even if the events of its compactions are damaged."""
         try:
             return await read(place, most)
         except StoreCorrupt:
@@ -317,7 +317,7 @@ class LogReader:
             return row
 
     async def _infos(self, rows: Iterable[Row], damaged: list[StoreCorrupt]) -> AsyncIterator[ConversationInfo]:
-        """Iterate over the conversations of rows, others have turns meanwhile; those that are damaged are listed."""
+        """Iterate over the conversations of rows, with turns for other tasks; ``damaged`` collects the damaged rows."""
         for number, row in enumerate(rows, 1):
             try:
                 info = decode_info(row, self.where)
@@ -406,7 +406,7 @@ class LogReader:
         await self._check_all_between(parts, version, max(version, last) + 1)
 
     async def _check_all_between(self, parts: Sequence[LogPart], before: int, version: int) -> None:
-        """Check that of all versions between two that were read one after the other every one was scavenged."""
+        """Check that every version between two that were read one after the other was scavenged."""
         conversation, missing = parts[-1].conversation, version - before - 1
         if missing < 0:
             raise self._misled(conversation, version)
@@ -423,9 +423,9 @@ class LogReader:
             )
 
     async def _check_beyond(self, conversation: str, missing: Collection[int]) -> None:
-        """Check that versions that were not found were none of the conversation's then.
+        """Check that versions that were not found did not exist at the time of the read.
 
-        What was appended since is found now, and a conversation that was erased since has none.
+        Versions that were appended since are found now, and a conversation that was erased since has none.
         """
         row = await self._rows.whole.info(conversation)
         last = 0 if row is None else row[2]
@@ -438,7 +438,7 @@ class LogReader:
             )
 
     async def _check_unused(self, conversation: str, path: str) -> None:
-        """Check that no event has a path to which the index did not lead; it leads to one that was appended since."""
+        """Check that no event has a path that the index did not find, except one that was appended since."""
         for part in () if await self._rows.key(conversation) is None else await self._lineage(conversation):
             version = await self._rows.walked_to(part, path)
             if version is not None and not await self._rows.at_path(conversation, path):
@@ -462,7 +462,7 @@ def _is_mistyped(row: Row) -> bool:
 async def _or_bare(read: _ReadsRow, read_bare: _ReadsRow, conversation: str) -> Row | None:
     """Return a conversation's row; without its compactions where the events that say them do not read.
 
-    An agent needs its window, and no event before it: what was compacted long ago may be lost.
+    An agent needs only its window, so damage in events that were compacted long ago must not stop it.
     """
     try:
         return await read(conversation)

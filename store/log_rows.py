@@ -1,8 +1,8 @@
-"""What a database gives of its log: the rows of its statements, as `store.codec` decodes them.
+"""The statements that each database has for its log; `store.codec` decodes the rows that they return.
 
-`store.log_reader` has the rules of reading, once for all databases. Here is what differs between them: how a row is
-found. An event's row begins with its position and its version; where several conversations may be meant, the id of the
-event's own one comes before it.
+`store.log_reader` has the rules of reading, once for all databases. This module has what differs between databases: how
+a row is found. An event's row begins with its position and its version. Where several conversations may be meant, the
+id of the event's own conversation comes before them.
 """
 
 from __future__ import annotations

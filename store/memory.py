@@ -82,8 +82,8 @@ _GONE: Final = ("", (0, 0, "", "", 0, "", "", "", None, None, None))
 class MemoryStore(QueryMixin):
     """An `EventStore` that ends with the process. Nothing in it awaits: a cancelled call was done, or never begun.
 
-    It belongs to one event loop at a time all the same: two threads would spoil it, and what a fork of the process
-    appends would be lost with the fork.
+    It still belongs to one event loop at a time: two threads would corrupt it, and appends of a forked process would
+    be lost with that process.
     """
 
     def __init__(self) -> None:
@@ -277,7 +277,7 @@ class MemoryStore(QueryMixin):
         for log in logs:
             for owner, known in log.known():
                 place = (known.row.position, known.row.number)
-                # What several show is found under the one that holds it.
+                # A fact that several conversations show is found under the one that holds it.
                 if wanted.matches(known.row, known.at) and (place not in shown or owner is log):
                     shown[place] = (owner is log, log, owner, known)
         coverages: dict[str, Coverage] = {}
@@ -301,7 +301,7 @@ class MemoryStore(QueryMixin):
         return FactReach(self._learned, len(self._all), FORM)
 
     def _learn(self) -> None:
-        """Extract the facts of the events that came since: a log that nobody asks pays nothing for them."""
+        """Extract the facts of the events since the last query: a log without queries pays nothing for facts."""
         for id_, row in self._all[self._learned :]:
             if row[7]:
                 event = decode(id_, row, WHERE)
@@ -356,7 +356,7 @@ class MemoryStore(QueryMixin):
             yield decode_written(owner, row, WHERE)
 
     async def check_listed(self) -> None:
-        """Do nothing: what is listed are the logs; see `Proofs.check_listed`."""
+        """Do nothing: the list is made from the logs themselves; see `Proofs.check_listed`."""
         self._check_open()
 
     async def examine(self) -> list[Finding]:

@@ -1,6 +1,6 @@
-"""One conversation of the store in memory: its row, its events by version, and what is known of them.
+"""One conversation of the store in memory: its row, its events by version, and the data derived from them.
 
-Rows are kept encoded, as a database keeps them. What a fork shares with its parent is the parent's, and is read there.
+Rows are kept encoded, as a database keeps them. The events that a fork shares are its parent's, and are read there.
 """
 
 from __future__ import annotations
@@ -103,13 +103,13 @@ class MemoryLog:
         self.links.append(Linked(salt if hashed else remains(new, type_, path), c, new))
 
     def chain_anew(self) -> None:
-        """Link all its own events behind a parent whose links are others now."""
+        """Link all its own events anew, behind a parent whose links have changed."""
         self.links.clear()
         for row in self.rows:
             self.chain_copy(row)
 
     def chained(self, until: int) -> Iterator[ChainedEvent]:
-        """Return its own events up to a version as the chain has them; none where that is not its own."""
+        """Return its own events up to a version as the chain has them; none where the version is not its own."""
         for row, linked in zip(self.own(self.base, until), self.links, strict=False):
             position, version, id_, _, schema_version, at, _, hashed, path, *_ = row
             yield ChainedEvent(

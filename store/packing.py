@@ -1,4 +1,4 @@
-"""Pack payloads, and read packed ones: a payload is packed for itself, so that it is read, damaged and removed alone.
+"""Pack payloads, and read packed ones. Each payload is packed by itself, so that it is read, damaged and removed alone.
 
 A packed payload is its form, one byte, then raw deflate (RFC 1951) of the payload's UTF-8. A form names a dictionary:
 text that both sides know, without which a payload of a few hundred bytes would hardly get smaller. A form is stored, so

@@ -1,7 +1,7 @@
-"""What a store over a database is asked through `timeline.queries.Queries`, its arguments checked.
+"""The queries of a store over a database, with checked arguments; see `timeline.queries.Queries`.
 
-What a query reads beside the log is brought up to it first, where it may be written; what is still lacking then is read
-from the log.
+A query first brings the index that it reads up to the log, if the store may be written. What the index still lacks is
+read from the log.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from .search.words import Query
 
 _OF_ONE: Final = 16
-"""Slices of the log whose facts are added for a question about one conversation: about a second. What these leave out
-is read from its own log, so that no compaction waits for the facts of a hundred thousand imported conversations."""
+"""Most slices of the log whose facts are added for a question about one conversation: about a second of work. Facts
+beyond these are read from that conversation's log, so that no compaction waits for a hundred thousand imported ones."""
 
 
 class DatabaseQuestions(ABC):

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from timeline.ports import Snapshot
 
 HASH: Final = "(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])"
-"""Matches a sha256 as events write it. Finding one too many keeps a text; missing one would lose a text."""
+"""Matches a sha256 as events write it. A false match only keeps a text, but a missed one would lose a text."""
 
 _HASHES: Final = re.compile(HASH)
 _NAMING: Final = ("policy", "system", "tools", "ephemeral")
 """Fields of events that hold the hash of a text."""
 _NAMING_BY_HASH: Final = ("policy",)
-"""Those of them whose text a context recorded as hashes keeps."""
+"""The fields whose text is kept even for a context that was recorded as hashes."""
 OTHER_SCAVENGED: Final = "scavenged"
 """Type of a removed event that is neither an appended block, a recorded context nor a model call."""
 _TYPES_KEPT: Final = frozenset({"block.appended", "context.rendered", "model.called"})
@@ -47,7 +47,7 @@ def bounds(snapshot: Snapshot | None, base: int, fork: tuple[str, int] | None, n
     Args:
         snapshot: its own snapshot; without one, or with an outdated one, its window begins at version 1.
         base: the last version that it shares with its parent.
-        fork: of its own forks the one that shares most, with the last version that both share.
+        fork: the one of its own forks that shares most, with the last version that both share.
         newest_undo: version of its newest undo; 0 without one.
     """
     shared = base if fork is None else max(base, fork[1])

@@ -1,4 +1,4 @@
-"""What the one change in place writes: an event under its old place, and snapshots that no longer quote what goes."""
+"""The rows that a redaction writes in place, the one change of its kind: events, and snapshots without their quotes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Overwritten(NamedTuple):
-    """The columns of an event whose payload is another one now; its salt is none, its link stays."""
+    """The columns of an event with a new payload; it has no salt any more, and its link stays."""
 
     payload: str
     tokens: int | None
@@ -27,7 +27,7 @@ class Overwritten(NamedTuple):
 
 
 class EventIdentity(NamedTuple):
-    """What a checksum covers of an event beside its payload."""
+    """The fields of an event, besides its payload, that its checksum covers."""
 
     conversation: str
     version: int
@@ -38,7 +38,7 @@ class EventIdentity(NamedTuple):
 
 
 def overwritten(place: EventIdentity, payload: Payload, salt: bytes | None, was: str, c: bytes | None) -> Overwritten:
-    """Return an event with another payload; its commitment is kept, which its salt and its checksum gave before."""
+    """Return an event with another payload. It keeps the commitment that its old salt and checksum gave."""
     text = encode_payload(payload)
     return Overwritten(text, tokens_of(payload), checksum(*place, text), given(salt, was, c))
 
@@ -52,7 +52,7 @@ def rewritten(
         StoreCorrupt: it is damaged.
     """
     old = decode_snapshot(conversation, body, stored, where)
-    if (new := change(old)) == old:  # not by the texts: an earlier release wrote the same snapshot with sorted keys
+    if (new := change(old)) == old:  # compare values, not texts: an earlier release wrote snapshots with sorted keys
         return None
     text = encode_snapshot(new).body
     return text, sha256_hex(text)

@@ -1,6 +1,6 @@
-"""Records of facts that go on from one compaction to the next: what a store read once is not merged again.
+"""Records of facts that continue from one compaction to the next, so that rows are not read and merged again.
 
-A record is a cache of the rows of facts, which are derived from the log: dropping one changes nothing but the time.
+A record is a cache of the rows of facts, which are derived from the log: to drop one costs only time.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from .facts import FactRow
 
 MOST_SUBJECTS: Final = 60_000
-"""Subjects of one record, of about 1 KB each: those of a log of some 40,000 blocks."""
+"""Most subjects of one record, of about 1 KB each: those of a log of some 40,000 blocks."""
 TOGETHER: Final = 20_000
-"""Subjects of all records of one store, unless the newest record alone has more. Records of many short logs are worth
-less than their memory: the rows of 1,000 events are merged anew in 30 ms."""
+"""Most subjects of all records of one store, unless the newest record alone has more. Records of many short logs are
+not worth their memory: the rows of 1,000 events are merged anew in 30 ms."""
 _MOST_LOGS: Final = 1_000
 _BEFORE_ALL: Final = (0, 2**63 - 1)
 CURE: Final = "`timeline repair` makes facts anew; `timeline verify --deep` lists all damage."
@@ -51,7 +51,7 @@ class RunningLog:
         return len(self._running) + len(self._waiting)
 
     def leads_to(self, covers: Covers, redactions: int) -> bool:
-        """Return whether the record of these versions goes on from here: a redaction takes away what was merged."""
+        """Return whether the record of these versions can continue this one; after a redaction it cannot."""
         return redactions == self._redactions and covers.includes(self._covers)
 
     def read(self, rows: Sequence[tuple[FactRow, str, str]]) -> None:
@@ -81,8 +81,8 @@ class RunningLog:
 class RunningRecords:
     """The records of the logs of one store that were compacted last, at most `TOGETHER` subjects or a single record.
 
-    A log's first compaction is merged by the database, which is quicker for a single one; the second one begins a
-    record that all later ones go on from. A log with more subjects than a record may have is merged each time.
+    The database merges the record of a log's first compaction, which is quicker for a single one. The second compaction
+    begins a record that all later ones continue. A log with more subjects than a record may have is merged each time.
     """
 
     def __init__(self, most: int = MOST_SUBJECTS, together: int = TOGETHER) -> None:
@@ -90,9 +90,9 @@ class RunningRecords:
         self._kept: OrderedDict[Any, RunningLog | None] = OrderedDict()
 
     def take(self, key: object, covers: Covers, redactions: int) -> RunningLog | None:
-        """Take out a log's record to go on from; None where there is none, and the next compaction gets one.
+        """Take out a log's record to continue; None where there is none yet: the next compaction gets one.
 
-        What is taken out comes back by `keep`: two that ask at a time never have the same one.
+        The caller gives it back with `keep`, so that two callers never have the same record at a time.
         """
         if key in self._kept and self._kept[key] is None:
             return None  # too long

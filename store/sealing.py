@@ -1,6 +1,7 @@
-"""Seal and link the events of appends: what their rows hold that depends on their place in the log.
+"""Seal and link the events of appends: make the columns of their rows that depend on their place in the log.
 
-It is the inner loop of an append. What is appended together is hashed by column, which takes two thirds of the time.
+It is the inner loop of an append. Events that are appended together are hashed column by column, in two thirds of the
+time.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Unsealed:
         self._by_column = True
 
     def add(self, batch: Batch, after: int) -> None:
-        """Add a batch behind a version of its conversation, and behind the batches of this that were added before."""
+        """Add a batch behind a version of its conversation, and behind the conversation's batches added before."""
         events = len(batch.drafts)
         self.drafts += batch.drafts
         self.conversations += [batch.conversation] * events
@@ -90,7 +91,7 @@ def seal(batch: Batch, after: int, head: bytes) -> Sealed:
 
 
 def _one_by_one(batch: Batch, after: int, head: bytes) -> Sealed:
-    """Seal the events of a batch that may bring their seals, or checksums that were compared."""
+    """Seal the events of a batch one by one: it may bring seals of its own, or checksums that were compared already."""
     conversation, version = batch.conversation, after
     proved = batch.proved[1] if batch.proved is not None and batch.proved[0] == after + 1 else ()
     hashes: list[str] = []

@@ -1,4 +1,4 @@
-"""The settings of a store: their names, what their values look like, and the lease of the one that scavenges."""
+"""The settings of a store: their names, the form of their values, and the lease of a scavenge."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 RETENTION: Final = "retention"
 RETENTIONS: Final = ("keep", "window")
 PROOF: Final = ".proof"
-"""Behind the name of a setting: the hash of its value, without which nothing would tell a changed one."""
+"""Suffix of the name under which the hash of a setting's value is kept: only the hash reveals a changed value."""
 TURN: Final = "turn"
 DUE: Final = "shrink"
 
 
 def in_the_way(stored: str | None, runner: str, now: datetime) -> datetime | None:
-    """Return the end of another runner's lease, which goes on; None where the turn may be taken."""
+    """Return the end of another runner's lease that is still running; None where the lease may be taken."""
     if stored is None:
         return None
     holder, ends = json.loads(stored)
@@ -35,7 +35,7 @@ def in_the_way(stored: str | None, runner: str, now: datetime) -> datetime | Non
 
 
 def lease(runner: str, until: datetime) -> str:
-    """Return the value of the turn that a runner has."""
+    """Return the value of the setting for a runner's lease."""
     return json.dumps([runner, instant_text(until)])
 
 
