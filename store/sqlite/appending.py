@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..codec import Batch
 
 _LARGE: Final = 1_000_000
-"""Characters of a payload above which it is not held in the program while SQLite writes it."""
+"""A payload of more characters is not held in memory while SQLite writes its own copy."""
 
 
 class PlacedBatch(NamedTuple):
@@ -43,7 +43,7 @@ class PlacedBatch(NamedTuple):
 
 
 class _HandedOver:
-    """A payload that is forgotten once SQLite has its own copy: a large one would be held twice while it is written."""
+    """A payload that is dropped once SQLite has its own copy, since a large one would be held twice meanwhile."""
 
     def __init__(self, payload: str) -> None:
         self._payload = payload
@@ -62,7 +62,7 @@ def _rows(batch: Batch, log: SQLiteLog, first: int) -> list[Any]:
     key = log.key
     columns: list[Any] = []
     sealed = seal(batch, first - 1, log.head)
-    versions = range(first, first + len(batch.drafts))  # what `chain.stored` says is written out: a call a row counts
+    versions = range(first, first + len(batch.drafts))  # `chain.stored` is inlined below: a call a row costs time
     for version, draft, hashed, salt, c, link in zip(versions, batch.drafts, *sealed, strict=True):
         columns += (key, version, *draft, hashed, salt, c if salt is None else None, link)
     log.head = sealed.links[-1]
@@ -119,7 +119,7 @@ def insert(
 
 
 def _open_new(connection: sqlite3.Connection, placed: Sequence[PlacedBatch]) -> None:
-    """Open the new conversations in the order in which they came, which their keys keep: they are listed by it."""
+    """Open the new conversations in the order in which they came: their keys keep it, and they are listed by it."""
     for batch, log, _, _ in placed:
         if log.key == NOWHERE:
             log.key = _open(connection, batch, log, (log.version, batch.drafts[-1].at))
@@ -188,7 +188,7 @@ def append_all(connection: sqlite3.Connection, batches: Sequence[Batch]) -> list
     try:
         try:
             outcomes = _at_once(connection, batches) or [_one_of_many(connection, batch) for batch in batches]
-        except Exception:  # noqa: BLE001 - whose it is shows when each has a transaction of its own
+        except Exception:  # noqa: BLE001 - a transaction for each batch then shows which one failed
             _roll_back(connection)
             return [_alone(connection, batch) for batch in batches]
         _commit(connection)
@@ -240,7 +240,7 @@ def _alone(connection: sqlite3.Connection, batch: Batch) -> Appended | Exception
 
 
 def _without_frames(refusal: TimelineError) -> TimelineError:
-    """Return a refusal without its frames: they hold the batches, and what waits for these holds the refusal."""
+    """Return a refusal without its frames: these hold the batches, whose waiting callers hold the refusal."""
     error: BaseException | None = refusal
     while error is not None:
         error.__traceback__ = None
@@ -249,7 +249,7 @@ def _without_frames(refusal: TimelineError) -> TimelineError:
 
 
 def _at_once(connection: sqlite3.Connection, batches: Sequence[Batch]) -> list[Appended | Exception] | None:
-    """Write all batches as one, which costs a fraction; None where one of them needs a closer look."""
+    """Write all batches as one, at a fraction of the cost; None where one of them must be placed by itself."""
     placed = _at_the_ends(connection, batches)
     if placed is None:
         return None
@@ -295,7 +295,7 @@ def _one_of_many(connection: sqlite3.Connection, batch: Batch) -> Appended | Exc
 
 
 def _place(connection: sqlite3.Connection, batch: Batch) -> PlacedBatch | Appended:
-    """Place a batch behind its log, or find out where it is in there already."""
+    """Place a batch behind its log, or find its place if the log has it already."""
     log = SQLiteLog(connection, batch.conversation)
     after = append_rules.starting_version(batch, log)
     if after < log.version:
@@ -311,7 +311,7 @@ def _place(connection: sqlite3.Connection, batch: Batch) -> PlacedBatch | Append
 def _append_large(connection: sqlite3.Connection, batch: Batch) -> Appended:
     """Append a batch with a large payload, in the transaction of this batch alone.
 
-    What is known is looked up first: the payloads are gone afterwards, and nothing could be tried again.
+    Known ids and paths are looked up first: the payloads are gone after the insert, so it could not be tried again.
     """
     placed = _place(connection, batch)
     if isinstance(placed, Appended):

@@ -1,8 +1,8 @@
 """Copy a store while programs use it, and put a copy in the place of a store's file.
 
-A copy of the file alone misses what is in the write-ahead log, and one that is put beside an old log is taken for the
-database of that log and destroyed (https://sqlite.org/howtocorrupt.html). Both functions read through SQLite, write a
-private draft in the folder where it is to be, check the draft to its end, and give it its name in one step.
+A copy of the file alone lacks what is in the write-ahead log. If a copy is put beside an old log, SQLite takes it for
+the database of that log, and destroys it (https://sqlite.org/howtocorrupt.html). Both functions read through SQLite,
+write a private draft into the target folder, check the draft to its end, and give it its name in one step.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _SHARED: Final = (510, 0x4000_0002)
-"""Length and start of the bytes of which every open connection of SQLite in WAL mode locks some."""
+"""Length and start of a range of bytes; every open connection of SQLite in WAL mode locks some of them."""
 
 
 class Backup(NamedTuple):
@@ -60,7 +60,7 @@ class Restored(NamedTuple):
         loses: the conversations that end earlier in the backup, with both versions; 0 for one that it lacks.
         done: whether it was done; False for a dry run.
         kept: the files that were replaced, under the names that they have now.
-        returns: the conversations of which the backup holds what was forgotten since: ``erased``, or ``redacted``.
+        returns: the conversations of which the backup holds content that was ``erased`` or ``redacted`` since.
     """
 
     file: Path
@@ -120,7 +120,7 @@ async def put_back(from_: Path, database: Path, *, yes: bool) -> Restored:
 
 
 def _real(file: Path) -> Path:
-    """Return the database that a path leads to: what is beside it is not beside a link to it."""
+    """Return the database to which a path leads: its side files are beside it, and not beside a link to it."""
     return Path(os.path.realpath(file))
 
 
@@ -186,7 +186,7 @@ def _check_replaceable(source: Path, file: Path) -> None:
 
 
 def _glance(file: Path) -> tuple[Holding | None, str]:
-    """Return what the store at a path holds, or why it does not read; no event is read."""
+    """Return what the store at a path holds, or why it cannot be read; no event is read."""
     if not file.exists() or not file.stat().st_size:
         return None, ""
     try:
@@ -205,8 +205,12 @@ def _glance(file: Path) -> tuple[Holding | None, str]:
 def _replace(file: Path, draft: Path, holds: Holding) -> list[Path]:
     """Put a checked draft in the place of a database; return the names of what was replaced.
 
-    In this order, each step leaves the old store or the new one: the files are copied aside; the old log is moved into
-    the old database by SQLite, so that it is no part of the store any more; the log goes; the draft gets the name.
+    With these steps, in this order, a kill leaves the old store or the new one:
+
+    1. The files are copied aside.
+    2. SQLite moves the old log into the old database, so that the log is no part of the store any more.
+    3. The log is removed.
+    4. The draft gets the name.
     """
     check_not_inherited(file)
     try:
@@ -231,10 +235,10 @@ def _replace(file: Path, draft: Path, holds: Holding) -> list[Path]:
 
 
 def _check_replaced(file: Path, holds: Holding, kept: list[Path]) -> None:
-    """Check that what has the name of a database now is on disk, and is what was restored.
+    """Check that the file with the name of the database is now on disk, and is the one that was restored.
 
     Raises:
-        StoreCorrupt: it does not read so.
+        StoreCorrupt: it reads as another one.
         StoreError: the disk does not say.
     """
     was = f"what was replaced is {', '.join(map(str, kept)) or 'nothing'}"
@@ -291,7 +295,7 @@ def _keep(file: Path) -> list[Path]:
 
 
 def _move_log(file: Path) -> None:
-    """Let SQLite move what is in an old log into its database; a log that it cannot read belongs to nothing that reads.
+    """Let SQLite move an old log into its database. A log that it cannot read belongs to no readable store.
 
     Raises:
         StoreLocked: a program has just opened the database.
@@ -312,10 +316,10 @@ def _move_log(file: Path) -> None:
 
 
 def _returning(file: Path, versions: Mapping[str, int]) -> dict[str, str]:
-    """Return the conversations of a copy of which a store has forgotten something since: ``erased`` or ``redacted``.
+    """Return the conversations of a copy that the store has ``erased`` since, or of which it has ``redacted`` content.
 
     Args:
-        file: the store; of one that does not read nothing is known.
+        file: the store; for one that cannot be read, none are returned.
         versions: the conversations of the copy with their versions.
     """
     if not file.exists() or not file.stat().st_size:

@@ -1,8 +1,8 @@
 """Keep the snapshots from which scavenged logs are folded: check each, and make a lost one anew from its twin.
 
-The snapshot that became a base stays among those of the past, and is the conversation's own until it is compacted
-again. So a base that is damaged or gone is there once more. Where it is not, the log is folded from the oldest snapshot
-behind what was scavenged, and what lies between them can be read but not shown.
+A snapshot that became a base also stays among the snapshots of the past, and is the conversation's own until the next
+compaction. So there is a second copy of a base that is damaged or gone. Where there is none, the log is folded from the
+oldest snapshot behind the scavenged events; the events between can then be read, but contexts of them not shown.
 """
 
 from __future__ import annotations

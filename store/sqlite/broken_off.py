@@ -20,7 +20,7 @@ _OUT_OF_REACH: Final = {
     *(sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED),
     *(sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_PROTOCOL),
 }
-"""What SQLite says where it could not look."""
+"""SQLite's error codes where it could not look at a file."""
 
 
 def is_out_of_reach(error: sqlite3.Error) -> bool:
@@ -44,8 +44,8 @@ class Content(NamedTuple):
 def content_with_log(file: str) -> Content | None:
     """Read a database together with its log; None if the two are no whole database of ours.
 
-    Every page is read, by a connection of its own: one that is open takes what it remembers for the file's. A file
-    without a first page of ours is not opened so: beside an empty one SQLite deletes the log.
+    Every page is read, by a new connection: one that is open would answer from its cache. A file whose first page is
+    not ours is not opened, since beside an empty database SQLite deletes the log.
 
     Raises:
         sqlite3.Error: it cannot be read now.
@@ -67,7 +67,7 @@ def content_by(connection: sqlite3.Connection) -> Content:
     """Read the content that a connection sees. Each value is on one page, which is read and written whole.
 
     Raises:
-        sqlite3.Error: it makes no sense.
+        sqlite3.Error: the content is inconsistent.
     """
     (known,) = connection.execute(statements.IS_NAMED).fetchone()
     (store,) = (connection.execute(statements.STORE).fetchone() if known else None) or (None,)

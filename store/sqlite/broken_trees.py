@@ -1,8 +1,8 @@
 """Make indexes and derived tables anew whose pages are broken, so that repairs get past them.
 
-SQLite empties a b-tree page by page before it fills it anew. So neither REINDEX nor DELETE nor DROP gets past a page
-that makes no sense, such as one that a disk filled with zeros. Here the schema is led to an empty root instead. The
-pages of the old one belong to nobody then, until `without_unused` leaves them out.
+SQLite empties a b-tree page by page before it fills it anew. So neither REINDEX nor DELETE nor DROP gets past a broken
+page, such as one that a disk filled with zeros. Here the schema is made to point to an empty root instead. The pages of
+the old b-tree then belong to nothing, until `without_unused` rewrites the file without them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 MOST: Final = 20
-"""Problems of the file that SQLite is asked for."""
+"""Most problems of the file for which SQLite is asked."""
 _TABLES: Final = (
     "SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type IN ('table', 'shadow')"
     " AND name NOT IN ('sqlite_schema', 'sqlite_sequence') ORDER BY name"
@@ -37,8 +37,8 @@ _UNUSED: Final = re.compile(r"Page \d+(?: is|:) never used")
 _MAPPED: Final = re.compile(r".*(?:Bad ptr map entry|Failed to read ptrmap) key=[1-9].*")
 """What SQLite says of the map by which it moves pages, where the map does not say who refers to a page."""
 _GIVEN_UP: Final = "database disk image is malformed"
-"""All that a check says which comes to no end: SQLite goes by the map, too, where it reads rows of many pages. What a
-check of the first problems says is known then; the rest shows in rewriting the file, which reads every row without it.
+"""The only message of a check that cannot finish, since SQLite uses the map, too, to read rows of many pages. The first
+problems of such a check are known; the others show when the file is rewritten, which reads every row without the map.
 """
 _ALL: Final = 1_000_000
 _UNMENDED: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_CONSTRAINT}
@@ -65,7 +65,7 @@ def made_anew(connection: sqlite3.Connection, emptied: Collection[str]) -> list[
     tables = connection.execute(_TABLES).fetchall()
     broken = {table: lines for table, _ in tables if (lines := _lines(problems(connection, table)))}
     if any(_MAPPED.fullmatch(line) for lines in broken.values() for line in lines):
-        return []  # a new root moves other pages, and would tear what is whole
+        return []  # a new root moves other pages, and would damage sound b-trees
     return [
         table
         for table, is_index in tables
@@ -86,7 +86,7 @@ def without_unused(connection: sqlite3.Connection) -> None:
             connection.execute("VACUUM")
     except sqlite3.DatabaseError as error:
         if not is_cut_off or error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_CORRUPT:
-            raise  # otherwise there was more behind what the check said: the file is as it was
+            raise  # otherwise the check had not found everything: the file stays as it was
 
 
 def _lines(messages: list[str]) -> list[str]:

@@ -1,9 +1,9 @@
-"""Carry what was mended on a private copy into the store itself, a batch at a time, so that appends go on in between.
+"""Carry the rows that were mended on a private copy into the store itself, batch by batch: appends go on in between.
 
-The copy is of one moment. What is appended behind it has rows of its own, which no batch touches. What changes the rows
-of older events (a redaction, an undo, a scavenge, an erasure) is noticed by the next batch, in its transaction: it
-writes nothing, and a new copy is made. A kill between two batches leaves what was mended mended, and the rest as it
-was.
+The copy shows one moment. Later appends have rows of their own, which no batch touches. If the rows of older events
+change (by a redaction, an undo, a scavenge, an erasure), the next batch notices that in its transaction: it writes
+nothing, and a new copy is made. After a kill between two batches, the finished batches stay mended, and the rest is as
+it was.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from timeline.ports import Finding
 
 Batch: TypeAlias = "Callable[[sqlite3.Connection], int | None]"
-"""A short transaction; it returns how far it came, or None where the copy is not of what the store holds now."""
+"""A short transaction; it returns how far it came, or None where the copy differs from what the store holds now."""
 
 _TABLES: Final = {"digests": ("compactions", "digest_entries"), "facts": ("facts",)}
 """The tables of what is derived, by its name; what rows refer to comes first."""
@@ -42,9 +42,9 @@ class Mended:
     Attributes:
         copy: its connection.
         found: what was mended there, and what was not.
-        marks: what says that nothing changed the rows of older events since.
+        marks: values that change when the rows of older events do.
         head: the position of its newest event.
-        beyond: positions of rows that are of no event's place, by table.
+        beyond: by table, the positions of rows at which there can be no event.
     """
 
     copy: sqlite3.Connection
@@ -60,7 +60,7 @@ class Mended:
             return batch(connection)
 
     def close(self) -> None:
-        """Close the copy, once no batch runs: one does that began before its caller was cancelled."""
+        """Close the copy once no batch runs; a batch may still run whose caller was cancelled."""
         with self._using:
             self.copy.close()
 
@@ -89,7 +89,7 @@ def _marks(connection: sqlite3.Connection) -> tuple[Any, ...]:
 
 
 def batches(mended: Mended) -> Generator[Batch, int]:
-    """Yield what the writer is to run, one after another; take what each of them returned."""
+    """Yield the batches for the writer, one after another; each is answered with what it returned."""
     wrong = {each.what for each in mended.found if each.derivable}
     if "file" in wrong:
         yield _pages
@@ -145,7 +145,7 @@ def _conversations(connection: sqlite3.Connection, after: int) -> int:
 
 
 def _stray_waypoints(connection: sqlite3.Connection) -> int:
-    """Drop the snapshots of the past that are of no conversation: no fold comes by to put others in their places."""
+    """Drop the snapshots of the past that belong to no conversation: no fold would ever replace them."""
     connection.execute(statements.DROP_STRAY_WAYPOINTS)
     return 0
 
@@ -161,7 +161,7 @@ _AT_ONCE: Final[dict[str, Batch]] = {
     "bases": _bases,
     "waypoints": _stray_waypoints,
 }
-"""What is mended in one transaction, in this order: the tables first."""
+"""The parts that are mended in one transaction each, in this order: the tables first."""
 
 
 # --- rows ---------------------------------------------------------------------------------------------------------

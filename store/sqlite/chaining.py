@@ -1,8 +1,8 @@
-"""Chain what earlier releases wrote, a slice at a time: once, when the store is opened for writing.
+"""Chain the events that earlier releases wrote, a slice at a time: once, when the store is opened for writing.
 
 Each slice is a transaction, and notes how far it came, so that after a kill the next opening goes on. A fork comes
-after its parent, whose link it begins with. What was scavenged before there was a chain cannot be proved any more: the
-chain begins behind it.
+after its parent, since it begins with the parent's link. Events that were scavenged before there was a chain cannot be
+proved any more: the chain begins behind them.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _PROGRESS: Final = "chained"
 def is_unchained(connection: sqlite3.Connection) -> bool:
     """Return whether a conversation is not chained.
 
-    Where the index that leads to it is damaged nobody can say, and none is chained before a repair has made that anew:
-    the store has to be opened for it. An append chains its own conversation.
+    Where the index for this question is damaged, the answer is False: the store has to open, so that a repair can make
+    the index anew. An append chains its own conversation.
     """
     try:
         return connection.execute(statements.UNCHAINED).fetchone() is not None
@@ -61,8 +61,8 @@ def _next_slice(connection: sqlite3.Connection, key: int) -> None:
 def chain_whole(connection: sqlite3.Connection, key: int) -> bytes:
     """Chain all of a conversation in the open transaction, after those that it was forked from; return its head.
 
-    That is left to do where a process of an earlier release appended while this one had the file open, and where this
-    one appends before another one has chained the whole store.
+    It is needed where a process of an earlier release appended while this one had the file open, and where this process
+    appends before another one has chained the whole store.
     """
     parent, head = connection.execute(statements.PARENT_AND_HEAD, (key,)).fetchone()
     if parent is not None and head is None:

@@ -70,7 +70,7 @@ def is_open_here(file: Path) -> bool:
 
 
 def keep_from_forks(connection: object) -> None:
-    """Keep an object that owns a `Connection` from being finalized in forks, where it would reach for that."""
+    """Keep an object that owns a `Connection` from being finalized in forks, where it would use the connection."""
     _OWNERS.add(connection)
 
 

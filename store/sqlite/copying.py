@@ -36,7 +36,7 @@ PATIENCE: Final = 5.0
 _BESIDE: Final = ("-wal", "-shm", "-journal", "-lock", "-queue")
 _PAGE: Final = 2_000
 _OF_WRITING: Final = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}
-"""What is said of the file that is written: its disk may be another one."""
+"""Error codes that are about the file that is written: it may be on another disk."""
 
 
 class Holding(NamedTuple):
@@ -80,7 +80,7 @@ def draft_beside(file: Path, purpose: str) -> Iterator[Path]:
 
 
 def _remove(left: Path) -> None:
-    """Remove what is left of a draft; where that fails, what was done or failed before is said all the same."""
+    """Remove what is left of a draft; a failure of that does not hide the result or the error before it."""
     try:
         left.unlink(missing_ok=True)
     except OSError as error:

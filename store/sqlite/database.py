@@ -153,7 +153,7 @@ class Database(OpenDatabase):
             raise
 
     async def leave(self, error: StoreMoved) -> None:
-        """Let go of a swapped file, so that it does not block a store that is opened in its place."""
+        """Close the connections to a swapped file, so that it does not block a store that is opened in its place."""
         if self._moved is None:
             self._moved = str(error)
             await self.reader.close()

@@ -1,8 +1,8 @@
 """Erase conversations on one SQLite connection: the functions that the writer thread runs, transaction included.
 
-All rows of a conversation go but one, which keeps its id taken. A fork that is to keep what it shares gets it as rows
-of its own: its whole log is written anew behind all other events, since positions rise with versions. It gets a chain
-of its own, since links name their conversation.
+All rows of a conversation are removed but one, which keeps its id taken. A fork that is to keep the past that it shares
+gets it as rows of its own: its whole log is written anew behind all other events, since positions rise with versions.
+It gets a chain of its own, since links name their conversation.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _PAGE: Final = 500
 _SHARE: Final = 4
-"""Of an index whose every fourth event goes nothing is kept."""
+"""If one event in this many is erased, the whole search index is dropped."""
 
 
 def erase(connection: sqlite3.Connection, conversation: str, forks: ForksOnErase, reason: str, at: str) -> Erasing:
@@ -95,9 +95,9 @@ def _check_hold(connection: sqlite3.Connection, conversation: str) -> None:
 
 
 def _forget_words(connection: sqlite3.Connection, erased: Sequence[str], copied: Sequence[str]) -> None:
-    """Take the words of what is erased out of the search index, or drop the index where that costs less.
+    """Take erased words out of the search index, or drop the index where that costs less.
 
-    A text is taken out of it at about the cost of indexing it. The events of a copied fork get other positions.
+    To take a text out costs about as much as to index it. The events of a copied fork get other positions.
     """
     logs = [SQLiteLog(connection, id_) for id_ in erased]
     (head,) = connection.execute(statements.HEAD_POSITION).fetchone()
@@ -128,7 +128,7 @@ def _erase_one(  # noqa: PLR0917 - the parts of a row
 
 
 def _chain_anew(connection: sqlite3.Connection, id_: str) -> None:
-    """Chain a fork behind a parent whose links are others now; its events stay as they are."""
+    """Chain a fork anew behind a parent whose links have changed; its events stay as they are."""
     key = SQLiteLog(connection, id_).key
     connection.execute(statements.UNCHAIN_EVENTS, (key,))
     connection.execute(statements.SET_HEAD, (None, key))
@@ -165,7 +165,7 @@ def _copy(connection: sqlite3.Connection, key: int, fork: str, position: int, co
     version, id_, type_, schema, at, _path, _turn, _tokens, payload, packed, old = columns
     text = payload if packed is None else unpacked(packed)  # type: ignore[arg-type] # a column of bytes
     hashed = old and checksum(fork, version, id_, type_, schema, at, text)  # type: ignore[arg-type] # columns of a row
-    # Of a scavenged event its own place of the packed payload vouched for the facts, at the old position.
+    # The packed payload of a scavenged event holds the proof of its facts, which is for the old position.
     packed = packed if old else None
     new = connection.execute(statements.COPY_EVENT, (key, *columns[:-2], packed, hashed)).lastrowid
     connection.execute(statements.MOVE_FACTS, (new, key, position))

@@ -1,9 +1,9 @@
 """Facts of a SQLite store: rows that queries catch up from the log, and the queries over them.
 
-An append writes none: an agent waits for it, and nobody may ever ask. A query, a compaction or a removal brings the
-rows up to the head first, a slice at a time, between which the writer serves its queue. A reader that may not write
-reads the part that the rows have not reached from the log. Earlier releases wrote some of the rows with the append;
-those are taken as they are.
+An append writes no facts: an agent waits for it, and perhaps nobody ever asks for them. A query, a compaction or a
+removal first brings the rows up to the head, a slice at a time; between slices the writer serves its queue. A reader
+that may not write reads the rest from the log. Earlier releases wrote some of the rows with the append; these are used
+as they are.
 """
 
 from __future__ import annotations

@@ -166,7 +166,7 @@ class Identity:
             sleep(_PAUSE)
 
     def _is_whole_with_its_log(self) -> bool:
-        """Return whether the file is this store's, in which a copy of the log broke off."""
+        """Return whether the file is this store's own, and a copy of the log into it was only broken off."""
         found = content_with_log(self._file) if self.has_log() else None
         return found is not None and found.store == self.store and found.last >= self._content.last
 
