@@ -79,7 +79,7 @@ class _ByDryRuns(_Asking):
 
 class _ByRenders(_Asking):
     async def summarize(self, request: SummaryRequest) -> Summary:
-        """Take the kept answer; or ask, and forget the kept answers: they are about a log that has changed since."""
+        """Take the kept answer; or ask, and forget those of the request's kind: the log has changed since they came."""
         if (known := self._known(request)) is None:
             for other in [answer for answer in self._kept if answer.request.kind == request.kind]:
                 self._kept.remove(other)
