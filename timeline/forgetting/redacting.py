@@ -89,7 +89,7 @@ class _Wanted:
     events: set[int] = field(default_factory=set)
     """Versions of events that hold no block, but words to take out."""
     scavenged: dict[int, str] = field(default_factory=dict)
-    """By version, the paths of blocks that were scavenged, but of which facts or answers of the recall tool are left."""
+    """By version, the paths of scavenged blocks of which facts, or answers of the recall tool, are left."""
     values: dict[str, str] = field(default_factory=dict)
     """Content-addressed texts by hash."""
 
