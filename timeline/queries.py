@@ -277,7 +277,7 @@ class Queries(Protocol):
     ) -> AsyncIterator[StoredFact]:
         """Iterate over the facts that meet every given condition, by position.
 
-        A result tells what its call did, and its status; a call without a result gives no facts. The query covers the
+        A result gives what its call did, and its status; a call without a result gives no facts. The query covers the
         whole log, including events that were scavenged after their facts were kept; redacted blocks give no facts. The
         facts of a fork include those of the past that it shares with its parent. Without ``conversation``, each fact
         comes once, under its own conversation. No lock or cursor is held between two pages.

@@ -192,7 +192,7 @@ class Database(OpenDatabase):
 def _let_go(writer: Writer | None, reader: aiosqlite.Connection) -> None:
     """Have connections that nobody closed closed, in the order of a close, and their threads ended.
 
-    Not in this thread: aiosqlite tells the event loop of the thread that stops a connection, and this one's may be
+    Not in this thread: aiosqlite notifies the event loop of the thread that stops a connection, and this one's may be
     closed by then.
     """
     if writer is None:

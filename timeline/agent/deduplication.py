@@ -1,7 +1,7 @@
 """Find the blocks of a message list that are not in the log yet, by their content and order.
 
 Lists of messages carry no ids, and the log gets its blocks in several ways: as messages, as a recorded reply, one by
-one. Only the content is the same in all ways, so content is compared. The order tells repeated content apart.
+one. Only the content is the same in all ways, so content is compared. The order distinguishes repeated content.
 """
 
 from __future__ import annotations

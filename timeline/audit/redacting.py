@@ -265,7 +265,7 @@ class Eraser:
         return payload.model_copy(update={"block": block, "parts": SummaryParts(), "digest": Digest()})
 
     def _first_message(self) -> Collection[int]:
-        """Return the versions of the prompts that a summarizer would now be told as the task."""
+        """Return the versions of the prompts that a summarizer would now be given as the task."""
         message = FirstMessage()
         for version, prompt in self._prompts.items():
             if version not in self._disowned:

@@ -156,7 +156,7 @@ def _picture_tokens(part: dict[str, Any]) -> int:
 
 
 def _picture_content(part: dict[str, Any]) -> str:
-    """Return the base64 of a picture, or what stands in its place, such as an address."""
+    """Return the base64 of a picture, or what a part has instead, such as an address."""
     holders = [inner for key in _PICTURE_KEYS if isinstance(inner := part.get(key), dict)]
     values = (holder.get(key) for holder in (*holders, part) for key in _CONTENT_KEYS)
     content = next((value for value in values if isinstance(value, str)), "")

@@ -1,7 +1,7 @@
 """Retry a call that the model refused for its size: compact the context, render it again, call once more.
 
-The token count is ours and the limit is the provider's. Where they differ, only the provider's refusal tells. The same
-holds for what has no limit in tokens: the bytes of a request, its pictures, the signatures of its reasoning.
+The token count is ours and the limit is the provider's. Where they differ, only the provider's refusal shows it.
+The same holds for what has no limit in tokens: the bytes of a request, its pictures, the signatures of its reasoning.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The history of a block's form: how the block was shown, and since which version.
 
-The prefix in front of a signature may change and change back: this history tells whether it is again what it was. A
+The prefix in front of a signature may change and change back: this history shows whether it is the same again. A
 fold keeps the history of blocks whose form was decided more than once. Snapshots of earlier releases do not have it.
 `changes_in` then makes it from the log's decisions, with the same result as the fold.
 """

@@ -1,7 +1,7 @@
 """Read what Cline keeps of a task for its model (`api_conversation_history.json`): Anthropic messages with additions.
 
 The client writes most results as texts in the user's role, each under a line that names its tool, in the order of the
-calls; where a model has no calls of its own, it writes them as tags into its text. What the user says stands in tags,
+calls; where a model has no calls of its own, it writes them as tags into its text. What the user says is in tags,
 too; the rest of that role is the client's. A task's file is written anew after each step.
 """
 

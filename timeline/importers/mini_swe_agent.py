@@ -113,7 +113,7 @@ class _Reader:
         return Origin(f"message-{number}.{index}", number, self._at)
 
     def _read_items(self, response: Message, number: int) -> None:
-        """Read a response of the Responses API, which stands whole among the messages."""
+        """Read a response of the Responses API, which is one whole entry among the messages."""
         self._items.end_response()
         before, output = self._items.newest, response.get("output")
         for index, item in enumerate(output if isinstance(output, list) else []):

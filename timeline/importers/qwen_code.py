@@ -1,7 +1,7 @@
 """Read Qwen Code sessions: JSON Lines, a record each of what was said, in the form of Google's contents.
 
 Each record names the one before it. A rewind goes on from an earlier record, so the conversation is the chain that ends
-with the newest one; what was left stands aside, and is reported. The records of a kind of system are the client's own,
+with the newest one; abandoned records are left out, and reported. The records of a kind of system are the client's own,
 but for a compression, whose new history begins with the summary.
 """
 

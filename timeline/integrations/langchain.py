@@ -222,7 +222,7 @@ def _is_whole(state: AgentState[Any]) -> bool:
     """Return whether the state has the whole history, also where it shares nothing with the log.
 
     It does where a checkpointer has earlier checkpoints of the thread: an application that empties such a state begins
-    anew. The first run of a thread may be one whose checkpoints were lost, and a summary stands for what it is without.
+    anew. The first run of a thread may be one whose checkpoints were lost, and a summary replaces what is lost.
     """
     config = get_config()
     metadata = config.get("metadata", {})

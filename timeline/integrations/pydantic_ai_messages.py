@@ -179,7 +179,7 @@ def parted(messages: Sequence[ModelMessage]) -> Parted:
 
 
 def id_of(unit: Unit) -> str:
-    """Return what tells a part or a response from others of the same content: the framework keeps it with a history."""
+    """Return what distinguishes a part or a response from equal ones: the framework keeps it with a history."""
     own = unit.provider_response_id if isinstance(unit, ModelResponse) else None
     made = getattr(unit, "timestamp", None)
     return own or (made.isoformat() if isinstance(made, datetime) else "")

@@ -1,4 +1,4 @@
-"""Find the user's first message in a log: the original task, which every summary is told.
+"""Find the user's first message in a log: the original task, which every summarizer is given.
 
 A message may have several parts, each a block of its own. A client that puts words of its own in front of a prompt,
 such as the rules of a project, sends them as the first part; the task is in a later one.

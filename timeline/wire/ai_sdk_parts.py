@@ -227,7 +227,7 @@ def result_of(call_id: str, name: str, output: Any) -> ToolResult:
 
 
 def _marked(value: Any) -> JsonValue:
-    """Return the mark that tells that a text was an object, so that it goes back as an object."""
+    """Return the mark of a text that was an object, so that it goes back as an object."""
     return dict(JSON_TEXT) if isinstance(value, dict) else None
 
 
