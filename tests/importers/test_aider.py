@@ -158,3 +158,35 @@ def test_a_history_whose_beginning_is_damaged_has_nothing_in_it(tmp_path: Path) 
     """No time says when its session began."""
     with pytest.raises(ImportFailed, match="no message is in it"):
         read(tmp_path, "# aider chat started at some time\n")
+
+
+def test_what_a_command_put_out_is_no_answer_across_its_blank_lines(tmp_path: Path) -> None:
+    """Aider marks the first line of an output, and ends the last one with its spaces."""
+    output = "> == test session starts ==\ncollected 2 items\n\ntest_cards.py .F\n\n1 failed, 1 passed  \n"
+    [recording] = read(tmp_path, BEGINS, asked("Build cards."), answered("Done."), asked("/test"), output, TOKENS)
+    assert answers(recording) == ["Done."]
+
+
+def test_shell_commands_that_are_padded_to_one_width_are_no_answer(tmp_path: Path) -> None:
+    """Aider asks whether to run a model's commands, and pads them: a line in the middle may end as a notice does."""
+    suggested = "> date              \nmake all          \nopen out/index.htm  \n> Run shell commands? [Yes]: n  \n"
+    [recording] = read(tmp_path, BEGINS, asked("Build cards."), answered("Run these."), suggested)
+    assert answers(recording) == ["Run these."]
+
+
+def test_an_answer_that_begins_with_a_quotation_is_the_models(tmp_path: Path) -> None:
+    """A prompt and its answer have a blank line between them; aider's own lines stand right below the prompt."""
+    quoted = "> Build cards.\n\nWhich ones?"
+    [recording] = read(tmp_path, BEGINS, asked("Build cards."), answered(quoted), asked("All."))
+    assert answers(recording) == [quoted]
+    assert prompts(recording) == ["Build cards.", "All."]
+
+
+def test_lines_before_the_first_session_do_not_hide_the_history(tmp_path: Path) -> None:
+    """They may be an editor's, or the rest of a session whose beginning was cut off."""
+    mode = "-*- mode: fundamental -*-\n"
+    [recording] = read(tmp_path, mode, BEGINS, asked("Build cards."), answered("Done."))
+    assert (recording.title, recording.report.counts["missing_time"]) == ("Build cards.", 1)
+    [newest, rest] = read(tmp_path, asked("And now?"), answered("Ready."), BEGINS, asked("Build cards."))
+    assert (newest.title, rest.title) == ("Build cards.", "And now?")
+    assert rest.id == "aider.chat.history-19700101-000000"

@@ -1,9 +1,10 @@
 """Read the history that aider keeps of a project's chats (`.aider.chat.history.md`): Markdown, session behind session.
 
 A line of a prompt begins with ``####``, one of aider's own with ``>``; either ends with the two spaces of a line break,
-which a heading or a quotation in an answer does not have. All else is what the model said. A command is aider's own:
-a question that it asks the model is repeated behind it by newer versions alone. Aider appends to the file and never
-rewrites it, so a message's key is its place in its session.
+which a heading or a quotation in an answer does not have. Of what a command put out, the first line alone has the mark,
+and the last one the spaces. All else is what the model said. A command is aider's own: a question that it asks the
+model is repeated behind it by newer versions alone. Aider appends to the file and never rewrites it, so a message's key
+is its place in its session.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ Kind: TypeAlias = Literal["prompt", "notice", "answer", ""]
 
 FORMAT: Final = "aider"
 _OPENING: Final = b"# aider chat started at "
+"""The beginning of the line over a session; a tool may have put lines before the first one, or cut the file there."""
 _STARTED: Final = re.compile(r"^# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)[ \t]*$", re.MULTILINE)
 _PROMPT: Final = "#### "
 _NOTICE: Final = ">"
@@ -54,11 +56,13 @@ class _Piece(NamedTuple):
 
 def is_aider(data: bytes) -> bool:
     """Return whether a file is a history of aider."""
-    return data.removeprefix(BYTE_ORDER_MARK).lstrip().startswith(_OPENING)
+    return data.removeprefix(BYTE_ORDER_MARK).startswith(_OPENING) or b"\n" + _OPENING in data
 
 
 def read_aider(data: bytes, name: str) -> list[Recording]:
     """Read a history: each session in which the user asked something is a conversation, the newest one first.
+
+    What is before the first line over a session is the rest of one whose beginning was cut off; it has no time.
 
     Args:
         data: the file, one that `is_aider` recognises.
@@ -67,15 +71,15 @@ def read_aider(data: bytes, name: str) -> list[Recording]:
     text = data.removeprefix(BYTE_ORDER_MARK).decode(errors="replace").replace("\r\n", "\n")
     ending = _BREAK if _HAS_BREAKS.search(text) else ""
     starts = list(_STARTED.finditer(text))
-    ends = [*(start.start() for start in starts[1:]), len(text)]
+    ends = [*(start.start() for start in starts), len(text)]
+    begins = [(0, UNKNOWN_TIME), *((start.end(), parse_time(start[1]) or UNKNOWN_TIME) for start in starts)]
     found = []
     seen = Counter[str]()
     line, counted = 1, 0
-    for start, end in zip(starts, ends, strict=False):
-        line, counted = line + text.count("\n", counted, start.end()), start.end()
-        began = parse_time(start[1]) or UNKNOWN_TIME
+    for (start, began), end in zip(begins, ends, strict=True):
+        line, counted = line + text.count("\n", counted, start), start
         reader = _Session(began)
-        for piece in _pieces(text[start.end() : end].split("\n"), line, ending):
+        for piece in _pieces(text[start:end].split("\n"), line, ending):
             reader.read(piece)
         id_ = f"{name.lstrip('.')}-{began:%Y%m%d-%H%M%S}"
         seen[id_] += 1
@@ -95,28 +99,37 @@ def _pieces(lines: list[str], first: int, ending: str) -> Iterator[_Piece]:
     """
     kind: Kind = ""
     kept: list[str] = []
-    began, is_broken_off = first, False
+    began, is_broken_off, is_asked = first, False, False
     for number, line in enumerate(lines, start=first):
-        new = _kind_of(line, kind, is_ended=line.endswith(ending), is_broken_off=is_broken_off)
+        is_ended = line.endswith(ending)
+        if line.startswith(_PROMPT) and is_ended:
+            new: Kind = "prompt"
+        else:
+            new = "notice" if is_broken_off else _kind_of(line, kind, is_ended=is_ended, is_asked=is_asked)
         if new != kind:
             if kind and any(kept):
                 yield _Piece(kind, "\n".join(kept).strip(), began)
             kind, kept, began = new, [], number
         kept.append(line.removeprefix(_PROMPT).rstrip() if kind == "prompt" else line)
-        is_broken_off = kind == "notice" and not line.endswith(ending)
+        is_broken_off = kind == "notice" and not is_ended
+        is_asked = kind == "prompt" or (is_asked and not kind)
     if kind and any(kept):
         yield _Piece(kind, "\n".join(kept).strip(), began)
 
 
-def _kind_of(line: str, before: Kind, *, is_ended: bool, is_broken_off: bool) -> Kind:
-    """Return what a line is part of; a notice may go on in further lines, the last of which is ended."""
-    if line.startswith(_PROMPT) and is_ended:
-        return "prompt"
-    if line.startswith(_NOTICE) and (is_ended or before != "answer"):
+def _kind_of(line: str, before: Kind, *, is_ended: bool, is_asked: bool) -> Kind:
+    """Return what a line is part of that begins no prompt, and that no notice which broke off goes on in.
+
+    An answer has a blank line before it, so what stands right below a notice is the notice's; its lines may be padded.
+    Behind a prompt a notice has none, so a quotation there begins the answer.
+    """
+    if line.startswith(_NOTICE) and (is_ended or not (before == "answer" or (not before and is_asked))):
+        return "notice"
+    if before == "notice" and line:
         return "notice"
     if not line.strip():
         return "answer" if before == "answer" else ""
-    return "notice" if is_broken_off else "answer"
+    return "answer"
 
 
 class _Session:
