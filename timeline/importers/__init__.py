@@ -33,6 +33,7 @@ from timeline.importers.codex_exec import is_codex_exec, read_codex_exec
 from timeline.importers.exchange import joined_exchange
 from timeline.importers.gemini_cli import is_gemini_cli, read_gemini_cli
 from timeline.importers.gemini_lines import is_gemini_line, read_gemini_lines
+from timeline.importers.gemini_stream import is_gemini_stream, read_gemini_stream
 from timeline.importers.lines import BYTE_ORDER_MARK, read_records
 from timeline.importers.mini_swe_agent import is_mini_swe_agent, read_mini_swe_agent
 from timeline.importers.opencode import is_opencode, read_opencode
@@ -63,7 +64,7 @@ FORMATS: Final = (
     "Anthropic messages (JSON)",
     "Gemini contents (JSON)",
     "AI SDK chats (JSON or JSON Lines)",
-    "Gemini CLI chats (JSON or JSON Lines)",
+    "Gemini CLI chats, and what `gemini -p --output-format stream-json` prints (JSON or JSON Lines)",
     "Qwen Code sessions (JSON Lines)",
     "opencode sessions (JSON)",
     "Cline tasks (JSON)",
@@ -116,6 +117,7 @@ _LINES: Final[tuple[tuple[Callable[[Any], bool], Callable[[bytes, str], list[Rec
     (is_codex, read_codex),
     (is_codex_exec, read_codex_exec),
     (is_gemini_line, read_gemini_lines),
+    (is_gemini_stream, read_gemini_stream),
     (is_ai_sdk_message, read_ai_sdk_lines),
 )
 """The formats of lines; the first one that recognises a record reads the file."""
