@@ -159,6 +159,19 @@ def test_every_role_and_part_of_a_foreign_conversation_is_read() -> None:
     assert (blocks[8].name, blocks[8].text, blocks[9].author) == ("g", "2", "critic")
 
 
+def test_a_call_that_has_its_name_in_itself_keeps_name_and_arguments() -> None:
+    """LangChain writes calls so into messages in this form, and some benchmarks do, with arguments."""
+    listed = [
+        {"type": "tool_call", "id": "c1", "name": "ls", "args": {"path": "."}},
+        {"id": "c2", "name": "cat", "arguments": {"path": "a.py"}},
+    ]
+    blocks = decode([{"role": "assistant", "content": "", "tool_calls": listed}])
+    assert [(block.name, block.arguments) for block in blocks if isinstance(block, ToolCall)] == [
+        ("ls", {"path": "."}),
+        ("cat", {"path": "a.py"}),
+    ]
+
+
 def test_arguments_that_json_cannot_write_stay_text() -> None:
     """NaN, infinities and absurd nesting are kept as the model wrote them."""
     for raw in ('{"a": NaN}', '{"a": 1e999}', '{"a":' * 300 + "1" + "}" * 300, "[1]", ""):

@@ -246,14 +246,17 @@ class MessageDecoder:
         return blocks
 
     def _call(self, sent_call: Part, response: str, call_id: str) -> ToolCall:
-        """Decode a call. Arguments that are no JSON object are kept as raw text."""
+        """Decode a call. Arguments that are no JSON object are kept as raw text.
+
+        LangChain's calls have name and ``args`` in themselves; logs of agents that are built on it hold them.
+        """
         inner = sent_call.get("function") if isinstance(sent_call.get("function"), dict) else sent_call.get("custom")
-        function = inner if isinstance(inner, dict) else {}
+        function = inner if isinstance(inner, dict) else sent_call
         own = text_of(sent_call, "id")
         call = ToolCall(
             call_id=own or call_id,
             name=text_of(function, "name") or "unknown",
-            arguments=arguments_of(function.get("arguments", function.get("input", ""))),
+            arguments=arguments_of(function.get("arguments", function.get("input", function.get("args", "")))),
             response_id=response,
         )
         call = self._ids.named(call, has_id=bool(own))
