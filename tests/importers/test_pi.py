@@ -13,7 +13,7 @@ from tests.importers.pi_session import PiSession, call
 from tests.importers.session import START, Session, blocks, kinds, said
 from tests.recorded import needs_recordings, recorded
 from timeline import Timeline, policies
-from timeline.blocks import Attachment, CustomBlock, Reasoning, ToolCall, ToolResult
+from timeline.blocks import Attachment, CustomBlock, Reasoning, SystemMessage, ToolCall, ToolResult
 from timeline.events import ModelCalled, ParentLink
 from timeline.importers import ImportedCompaction, Recording, read_recording
 from timeline.importers.pi import MOST_BRANCHES, read_pi
@@ -252,6 +252,21 @@ def test_pis_own_state_is_counted_and_unknown_entries_are_reported() -> None:
     assert kinds(recording) == ["system.message", "user.prompt"]
     assert recording.report.counts == Counter(skipped=8, unknown_record=2, invalid=2)
     assert recording.title == "My session"
+
+
+def test_the_named_sections_of_a_system_message_are_its_text() -> None:
+    """Newer versions write the prompt so, and then what changed of it; a section that is null ends."""
+    session = PiSession()
+    sections = {"preamble": "You build cards.", "rules": "<rules>\n- Be brief\n</rules>"}
+    session.message("system", content="", sections=sections, toolsAdded=[{"name": "read"}])
+    session.user("go")
+    session.message("system", content="Plan first.", sections={"rules": None, "mode": "<mode>plan</mode>"})
+    session.message("system", content="", toolsRemoved=[{"name": "read"}])
+    texts = [block.text for block in blocks(read(session)) if isinstance(block, SystemMessage)]
+    assert texts == [
+        "You build cards.\n\n<rules>\n- Be brief\n</rules>",
+        "Plan first.\n\n<mode>plan</mode>",
+    ]
 
 
 def branched() -> PiSession:

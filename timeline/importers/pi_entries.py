@@ -17,7 +17,7 @@ from timeline.importers.pi_rows import clock
 from timeline.importers.recording import ImportedCompaction
 from timeline.usage import Usage
 from timeline.wire.anthropic import joined_text, parts_of
-from timeline.wire.foreign import arguments_of, decode_value, text_of
+from timeline.wire.foreign import arguments_of, decode_value, object_of, text_of
 from timeline.wire.media import attachment_block
 from timeline.wire.responses import ModelResponse, interrupted
 from timeline.wire.usage import count_of
@@ -143,7 +143,7 @@ class PathReader:
             case "branchSummary":
                 self._add(client_message(BRANCH_LINE + text_of(message, "summary")), origin)
             case "system":
-                if text := joined_text(message.get("content")):
+                if text := _system_text(message):
                     self._add(SystemMessage(text=text), origin)
             case "user":
                 self._read_said(message, origin, author="user")
@@ -247,6 +247,16 @@ def _item(signature: str) -> dict[str, Any] | None:
         return None
     whole = end == len(signature) and isinstance(item, dict) and item.get("type") == "reasoning"
     return item if whole else None
+
+
+def _system_text(message: dict[str, Any]) -> str:
+    """Return what a system message says: its content, and then its named sections, which newer versions have.
+
+    The first message of a session has all sections, a later one those that changed; a section that is null ends.
+    """
+    sections = object_of(message, "sections").values()
+    texts = [joined_text(message.get("content")), *(text for text in sections if isinstance(text, str))]
+    return "\n\n".join(filter(None, texts))
 
 
 def _said_block(part: Part, author: str) -> Block | None:
