@@ -20,6 +20,7 @@ from timeline.importers.agents_sqlite import read_agents_database
 from timeline.importers.ai_sdk import is_ai_sdk, is_ai_sdk_message, read_ai_sdk, read_ai_sdk_lines
 from timeline.importers.aider import is_aider, read_aider
 from timeline.importers.chat import messages_of, read_chat
+from timeline.importers.chat_lines import is_chat_line, read_chat_lines
 from timeline.importers.claude_code import OPENING, is_claude_code, read_claude_code
 from timeline.importers.claude_stream import (
     is_claude_stream,
@@ -59,10 +60,10 @@ FORMATS: Final = (
     "pi sessions (JSON Lines)",
     "Codex rollouts, and what `codex exec --json` prints (JSON Lines)",
     "OpenAI Agents SDK sessions (SQLite)",
-    "OpenAI chat messages (JSON)",
+    "OpenAI chat messages (JSON or JSON Lines)",
     "OpenAI Responses requests (JSON)",
-    "Anthropic messages (JSON)",
-    "Gemini contents (JSON)",
+    "Anthropic messages (JSON or JSON Lines)",
+    "Gemini contents (JSON or JSON Lines)",
     "AI SDK chats (JSON or JSON Lines)",
     "Gemini CLI chats, and what `gemini -p --output-format stream-json` prints (JSON or JSON Lines)",
     "Qwen Code sessions (JSON Lines)",
@@ -211,9 +212,14 @@ def _read(source: Path) -> bytes | None:
 
 
 def _reader_of_lines(data: bytes) -> Callable[[bytes, str], list[Recording]] | None:
-    """Return the reader of a format of lines, by the first record that a format recognises."""
+    """Return the reader of a format of lines, by the first record that a format recognises.
+
+    Plain messages come last: a program's file may have such lines, too.
+    """
+    is_chat = False
     for record in read_records(data, Report(), opening=OPENING):
         for is_of, read in _LINES:
             if is_of(record.value):
                 return read
-    return None
+        is_chat = is_chat or is_chat_line(record.value)
+    return read_chat_lines if is_chat else None

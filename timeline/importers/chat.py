@@ -107,10 +107,17 @@ def read_chat(document: Any, name: str, file_hash: str) -> list[Recording]:
         name: the file's name without its extension; the conversation's id begins with it.
         file_hash: the hash of the file; the id ends with it.
     """
-    dialect = dialect_of(document)
     messages = messages_of(document) or []
-    report = Report(format=dialect.replace("_", "-"), lines=len(messages), records=len(messages))
+    report = Report(lines=len(messages), records=len(messages))
+    return recordings_of(document, f"{name}-{file_hash[:12]}", report)
+
+
+def recordings_of(document: Any, id_: str, report: Report) -> list[Recording]:
+    """Return the conversation of a chat document under an id; the list is empty if it has no message."""
+    dialect = dialect_of(document)
+    report.format = dialect.replace("_", "-")
     report.note("missing_time", 1, "times are derived from the position, a second a message")
+    messages = messages_of(document) or []
     reader = _Reader(dialect, report)
     if system := _system_of(document, dialect):
         reader.add_system(system)
@@ -118,7 +125,7 @@ def read_chat(document: Any, name: str, file_hash: str) -> list[Recording]:
     for number, message in enumerate([*messages, *replied], start=1):
         reader.read(message, number)
     events = reader.builder.finish()
-    return [Recording(f"{name}-{file_hash[:12]}", events, report, short_title(reader.first_prompt))] if events else []
+    return [Recording(id_, events, report, short_title(reader.first_prompt))] if events else []
 
 
 def _system_of(document: Any, dialect: Dialect) -> str:
