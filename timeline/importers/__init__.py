@@ -19,6 +19,7 @@ from timeline.frozen import repair_text
 from timeline.importers.agents_sqlite import read_agents_database
 from timeline.importers.ai_sdk import is_ai_sdk, is_ai_sdk_message, read_ai_sdk, read_ai_sdk_lines
 from timeline.importers.aider import is_aider, read_aider
+from timeline.importers.atif import is_atif, read_atif
 from timeline.importers.chat import messages_of, read_chat
 from timeline.importers.chat_lines import is_chat_line, read_chat_lines
 from timeline.importers.claude_code import OPENING, is_claude_code, read_claude_code
@@ -72,6 +73,7 @@ FORMATS: Final = (
     "aider histories (Markdown)",
     "SWE-agent trajectories (JSON)",
     "mini-swe-agent trajectories (JSON)",
+    "ATIF trajectories (JSON)",
 )
 """The names of the formats that can be read."""
 
@@ -98,6 +100,7 @@ def _by_name(read: Callable[[Any, str], list[Recording]]) -> _DocumentReader:
 
 
 _DOCUMENTS: Final[tuple[tuple[Callable[[Any], bool], _DocumentReader], ...]] = (
+    (is_atif, read_atif),
     (is_mini_swe_agent, read_mini_swe_agent),
     (is_opencode, _by_name(read_opencode)),
     (is_cline, read_cline),
