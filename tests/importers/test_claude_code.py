@@ -379,6 +379,38 @@ def attachment(session: Session, prompt: Any, **fields: Any) -> dict[str, Any]:
     return session.row("attachment", attachment={"type": "queued_command", "prompt": prompt, **fields})
 
 
+def test_a_file_that_the_user_named_and_what_a_hook_said_were_given_to_the_model() -> None:
+    """Newer clients write both beside the conversation; they open no turn, and other state stays the client's."""
+    session = Session()
+    file = {"filePath": "/p/a.py", "content": "print(1)", "numLines": 1, "startLine": 1, "totalLines": 1}
+    session.row("attachment", attachment={"type": "hook_additional_context", "content": ["Be brief.", "Be kind."]})
+    session.user("Explain @a.py")
+    named = {"type": "file", "filename": "/p/a.py", "content": {"type": "text", "file": file}, "displayPath": "a.py"}
+    attached = session.row("attachment", attachment=named)
+    session.rows.append(attached)
+    session.row("attachment", attachment={"type": "file", "filename": "b.png", "content": {"type": "image"}})
+    session.row("attachment", attachment={"type": "todo_reminder", "content": []})
+    session.row("attachment", attachment="none")
+    session.answer("m1", said("It prints."))
+    recording = read(session)
+    told = [(block.text, block.author, block.turn_id) for block in blocks(recording) if block.type == "client.message"]
+    assert told == [("Be brief.\nBe kind.", "client", "turn_1"), ("/p/a.py\n\nprint(1)", "client", "turn_1")]
+    assert [block.type for block in blocks(recording)][1:3] == ["user.prompt", "client.message"]
+    assert (recording.report.counts["skipped"], recording.report.counts["duplicate_record"]) == (3, 1)
+
+
+def test_what_is_given_again_with_a_compaction_stays_behind_its_summary() -> None:
+    """The client writes it between the mark and the summary; the model reads it after the summary."""
+    session = Session()
+    session.user("go")
+    session.answer("m1", said("gone"))
+    session.row("system", subtype="compact_boundary", compactMetadata={"trigger": "auto", "preTokens": 9})
+    session.row("attachment", attachment={"type": "hook_additional_context", "content": ["Be brief."]})
+    session.user("A summary.", isCompactSummary=True)
+    recording = read(session)
+    assert kinds(recording)[-2:] == ["ImportedCompaction", "client.message"]
+
+
 @pytest.mark.parametrize("rows", ["attachment", "queue", "attachment queue", "queue attachment"])
 def test_a_prompt_that_the_queue_and_an_attachment_tell_is_one_block(rows: str) -> None:
     """Newer clients write both, in either order; a text that is given twice is two prompts."""

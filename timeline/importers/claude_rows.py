@@ -18,7 +18,7 @@ from timeline.importers.claude_queue import PromptQueue
 from timeline.importers.recording import ImportedCompaction, ImportedHide
 from timeline.usage import Usage
 from timeline.wire.anthropic import assistant_block, joined_text, parts_of, result_block
-from timeline.wire.foreign import text_of
+from timeline.wire.foreign import object_of, text_of
 from timeline.wire.media import attachment_block
 from timeline.wire.usage import anthropic_usage, count_of
 
@@ -50,8 +50,12 @@ class SessionReader:
         self._queue = PromptQueue()
         self._newest = ""
         self._boundary: ImportedCompaction | None = None
+        self._held: list[tuple[Block, Origin]] = []
+        """What the model was given behind a compaction whose summary is not read yet."""
         self._before: datetime | None = None
         self._started: dict[str, datetime | None] = {}
+        self._attached: dict[str, int] = {}
+        """By row of an attachment that was read, its line."""
         self._copied: set[str] = set()
         """Responses whose rows were copied from the session that this one was forked from."""
         self._blocks = 0
@@ -137,23 +141,37 @@ class SessionReader:
             self.report.counts["skipped"] += 1
 
     def read_attachment(self, row: dict[str, Any], line: int, at: datetime | None) -> None:
-        """Read what the client put beside the conversation: a prompt from its queue, or else its own state.
+        """Read what the client put beside the conversation: a prompt, a file, a hook's words, or else its own state.
 
-        Its time is that at which the user wrote; the model was given it behind the rows before it.
+        Its time may be an earlier one, as that at which the user wrote; the model was given it behind the rows before.
         """
-        attachment = row.get("attachment")
-        if not isinstance(attachment, dict) or attachment.get("type") != QUEUED:
+        attachment = object_of(row, "attachment")
+        given = max(filter(None, (at, self._before)), default=None)
+        if text_of(attachment, "type") == QUEUED:
+            self._read_queued(attachment, line, given)
+        elif not (text := _given_text(attachment)):
             self.report.counts["skipped"] += 1
-            return
+        elif self._attached.setdefault(uuid := text_of(row, "uuid") or f"line-{line}", line) != line:
+            self.report.note("duplicate_record", line, uuid)
+        else:
+            self._held.append((client_message(text), Origin(f"{self._newest}.given", line, given)))
+            if self._boundary is None:
+                self._give_held()
+
+    def _read_queued(self, attachment: dict[str, Any], line: int, given: datetime | None) -> None:
         is_new = self._queue.is_given_by(joined_text(attachment.get("prompt")))
         is_meta = attachment.get("isMeta") is True or attachment.get("commandMode") == "task-notification"
         parts = [part for part in parts_of(attachment.get("prompt")) if is_new or part.get("type") != "text"]
         blocks = [block for part in parts if (block := _user_block(part, is_meta=is_meta)) is not None]
         if not blocks:
             self.report.counts["skipped"] += 1
-        given = max(filter(None, (at, self._before)), default=None)
         self._blocks += len(blocks)
         self._builder.add_said([(block, Origin(f"{self._newest}.queued", line, given)) for block in blocks])
+
+    def _give_held(self) -> None:
+        held, self._held = self._held, []
+        self._blocks += len(held)
+        self._builder.add_said(held)
 
     def path_of_call(self, call_id: str) -> str | None:
         """Return the path that a call will have in the log."""
@@ -167,6 +185,7 @@ class SessionReader:
         """Return the conversation's events in timeline order."""
         if self._boundary:
             self.report.note("invalid", self.report.lines, "the last compaction has no summary")
+        self._give_held()
         return self._builder.finish()
 
     def _read_user(self, row: dict[str, Any], content: str | list[Any], origin: Origin) -> None:
@@ -174,6 +193,7 @@ class SessionReader:
             boundary = self._boundary or ImportedCompaction("")
             self._boundary = None
             self._builder.add_event(replace(boundary, summary=joined_text(content)), origin)
+            self._give_held()
             return
         is_meta = row.get("isMeta") is True
         read = (
@@ -214,6 +234,19 @@ class SessionReader:
             if response in self._copied:  # the session that this one was forked from has it
                 called = called.model_copy(update={"usage": Usage()})
             self._builder.set_model_call(response, called, origin)
+
+
+def _given_text(attachment: dict[str, Any]) -> str:
+    """Return a text that the model was given: a file that the user named in a prompt, or what a hook said."""
+    match text_of(attachment, "type"):
+        case "file":
+            file = object_of(object_of(attachment, "content"), "file")
+            name, text = text_of(attachment, "filename") or text_of(file, "filePath"), text_of(file, "content")
+            return f"{name}\n\n{text}" if text else ""
+        case "hook_additional_context":
+            return joined_text(attachment.get("content"))
+        case _:
+            return ""
 
 
 def _model_call(message: dict[str, Any], response: str, started: datetime | None) -> ModelCalled:
