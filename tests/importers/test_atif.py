@@ -83,9 +83,12 @@ def test_steps_without_times_and_strange_ones_are_told(tmp_path: Path) -> None:
     """A later version may have sources more; trajectories of subagents are counted."""
     untimed = {"source": "user", "message": [{"type": "text", "text": "Build."}]}
     says_nothing, strange = {"source": "agent", "message": ""}, {"source": "critic", "message": "No."}
-    recording = read(tmp_path, untimed, says_nothing, strange, version="ATIF-v1.9", subagent_trajectories=[{}])
+    asks_nothing = {"source": "user", "message": None}
+    recording = read(
+        tmp_path, untimed, says_nothing, asks_nothing, strange, version="ATIF-v1.9", subagent_trajectories=[{}]
+    )
     assert [block.text for block in blocks(recording) if isinstance(block, UserPrompt)] == ["Build."]
-    assert recording.report.counts == {"missing_time": 1, "unknown_record": 3}
+    assert recording.report.counts == {"missing_time": 1, "unknown_record": 4}
 
 
 async def test_what_this_library_exports_reads_back_as_the_same_transcript(tmp_path: Path) -> None:

@@ -51,10 +51,11 @@ def test_each_line_with_messages_is_a_conversation_that_keeps_its_id(tmp_path: P
     first = {"id": 1, "messages": [ASKED, CALLS, GAVE, DONE], "reward": 1.0}
     second = {"id": 2, "messages": [{"role": "user", "content": "Draw them."}, DONE]}
     [alone] = read(tmp_path, {"note": "begin"}, first)
-    [old, new] = read(tmp_path, first, second, first, {"note": "end"})
+    empty = {"messages": [{"role": "user", "content": ""}]}
+    [old, new] = read(tmp_path, first, second, first, empty, {"note": "end"})
     assert (old.id, old.title, new.title) == (alone.id, "Build cards.", "Draw them.")
     assert [block.text for block in blocks(old) if isinstance(block, ToolResult)] == ["cards.py"]
-    assert (old.report.counts["duplicate_record"], old.report.counts["unknown_record"]) == (1, 1)
+    assert (old.report.counts["duplicate_record"], old.report.counts["unknown_record"]) == (1, 2)
     assert old.report.lines == 4
 
 

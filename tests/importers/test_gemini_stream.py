@@ -101,8 +101,12 @@ def test_a_run_that_failed_says_how_and_its_sums_are_no_usage_of_a_response(tmp_
 def test_what_a_program_wrote_before_the_run_takes_no_time_from_it(tmp_path: Path) -> None:
     """A harness puts lines of its own into the file, and further keys into each line."""
     before = {"type": "message", "role": "user", "content": "Cards, please.", "ts": "2026-03-04T09:07:00"}
-    strange = event(3, "telemetry"), event(3, "tool_result", status="success")
+    strange = (
+        event(3, "telemetry"),
+        event(3, "tool_result", status="success"),
+        event(3, "message", role="user", content=""),
+    )
     recording = read(tmp_path, before, {**BEGINS, "ts": "2026-03-04T09:08:00"}, ASKED, said(2, "Done."), *strange)
     assert kinds(recording) == ["user.prompt", "user.prompt", "assistant.completion", "ModelCalled"]
     assert {one.at.year for one in recording.events} == {2026}
-    assert (recording.report.counts["missing_time"], recording.report.counts["unknown_record"]) == (1, 2)
+    assert (recording.report.counts["missing_time"], recording.report.counts["unknown_record"]) == (1, 3)

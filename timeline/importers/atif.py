@@ -79,16 +79,16 @@ class _Reader:
             case "agent":
                 self._is_begun = True
                 self._read_response(step, text, origin)
-            case "user":
+            case "user" if text:
                 self._is_begun = True
                 self.builder.add_said([(UserPrompt(text=text), origin)])
             case "system" if text:
                 said = client_message(text) if self._is_begun else SystemMessage(text=text)
                 self.builder.add(said, origin)
-            case "system":
+            case "system" if "observation" in step:
                 pass
             case source:
-                self._report.note("unknown_record", number, f"a step of {source or None}")
+                self._report.note("unknown_record", number, f"a step of {source or None} that says nothing to read")
         for place, result in enumerate(_answering(step)):
             self._read_result(result, Origin(f"{origin.key}.result-{place}", number, self._at))
 

@@ -47,7 +47,10 @@ def read_chat_lines(data: bytes, name: str) -> list[Recording]:
             if id_ in found:
                 report.note("duplicate_record", line, "a conversation for the second time")
             size = len(messages_of(document) or [])
-            found |= {one.id: one for one in recordings_of(document, id_, Report(lines=size, records=size))}
+            made = recordings_of(document, id_, Report(lines=size, records=size))
+            if not made:
+                report.note("unknown_record", line, "messages that say nothing")
+            found |= {one.id: one for one in made}
         elif _is_message(value):
             messages.append(value)
         else:

@@ -87,7 +87,7 @@ class _Reader:
             case "message" if event.get("role") == "assistant":
                 self._began = self._began or origin
                 self._pieces.append(text_of(event, "content"))
-            case "message" if event.get("role") == "user":
+            case "message" if event.get("role") == "user" and text_of(event, "content"):
                 self._end_response()
                 self.builder.add_said([(UserPrompt(text=text_of(event, "content")), origin)])
             case "tool_use":
