@@ -157,6 +157,7 @@ class _Session:
         source = next(filter(None, forks), "")
         self._parent = ParentLink(conversation=source, relation="fork") if source else None
         self._main = SessionReader(report, self._first_time)
+        self._branches = Branches()
         self._agents: dict[str, SessionReader] = {}
         self._call_of_agent: dict[str, str] = {}
 
@@ -177,6 +178,8 @@ class _Session:
     def _read(self, record: Record) -> None:
         row = record.value
         type_ = str(row.get("type"))
+        if row.get("isSidechain") is not True:
+            self._note_branch(row, record.line)
         if type_ in CONVERSATION:
             self._reader_of(row).read(row, record.line, parse_time(row.get("timestamp")))
             self._note_agent(row)
@@ -192,6 +195,14 @@ class _Session:
             self._report.counts["skipped"] += 1
         else:
             self._report.note("unknown_record", record.line, type_)
+
+    def _note_branch(self, row: dict[str, Any], line: int) -> None:
+        """Report a prompt that goes on from an earlier row: what it leaves behind stays in view here."""
+        if left := self._branches.turned_by(row).left:
+            self._report.note(
+                "branch", line, f"goes on from an earlier row; rows that left the client's context: {len(left)}"
+            )
+        self._branches.add(row)
 
     def _reader_of(self, row: dict[str, Any]) -> SessionReader:
         if row.get("isSidechain") is not True:
