@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 from unicodedata import category
@@ -14,7 +15,7 @@ from .scanning import text_of
 from .words import WORD, folded, humps_of, pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from timeline.events import Event
 
@@ -148,24 +149,59 @@ def _places(text: str, query: Query) -> list[_Place] | None:
     return None if missing else sorted(set(places))
 
 
+class _Sought:
+    """The phrases of a query by the word that each ends in: many of them are found in one walk over the words."""
+
+    def __init__(self, phrases: Iterable[tuple[int, Phrase]]) -> None:
+        self._whole: dict[str, list[tuple[int, Phrase]]] = {}
+        self._beginnings: dict[str, list[tuple[int, Phrase]]] = {}
+        for term, phrase in phrases:
+            by_word = self._beginnings if phrase.prefix else self._whole
+            by_word.setdefault(phrase.parts[-1], []).append((term, phrase))
+        self._lengths = sorted({len(beginning) for beginning in self._beginnings})
+
+    def __bool__(self) -> bool:
+        return bool(self._whole or self._beginnings)
+
+    def places(self, words: Sequence[str]) -> Iterator[tuple[int, int, int, Phrase]]:
+        """Yield first and last word of each place of a phrase, its term and the phrase, in the order of the last."""
+        # Most words end no phrase: of whole words that is one look each.
+        ends = enumerate(words) if self._lengths else ((n, word) for n, word in enumerate(words) if word in self._whole)
+        for last, word in ends:
+            for term, phrase in self._ending_in(word):
+                *before, _ = phrase.parts
+                first = last - len(before)
+                if first >= 0 and (not before or list(words[first:last]) == before):
+                    yield first, last, term, phrase
+
+    def in_humps(self, written: Sequence[str]) -> Iterator[tuple[int, int, int, Phrase]]:
+        """Yield each word that has a phrase in its humps, as `places` does."""
+        for number, word in enumerate(written):
+            if not word.islower() and (humps := humps_of(word)):
+                for term, phrase in dict.fromkeys((term, phrase) for _, _, term, phrase in self.places(humps)):
+                    yield number, number, term, phrase
+
+    def _ending_in(self, word: str) -> Iterable[tuple[int, Phrase]]:
+        whole = self._whole.get(word, ())
+        if not self._lengths:
+            return whole
+        lengths = (length for length in self._lengths if length <= len(word))
+        return chain(whole, *(self._beginnings.get(word[:length], ()) for length in lengths))
+
+
 def _found_in(written: list[str], query: Query, terms: Iterable[int]) -> Iterator[tuple[int, int, int]]:
     """Yield the first and last word of every hit, and its term; for a hump they are its word."""
-    cased = [*map(folded, written)]
-    for term in terms:
-        for phrase in query.terms[term].phrases:
-            if phrase.in_words:
-                length = len(phrase.parts)
-                firsts = islice(phrase.places(cased), _MOST_OF_PHRASE)
-                yield from ((first, first + length - 1, term) for first in firsts)
-            if phrase.in_humps:
-                numbers = islice(_in_humps(phrase, written, cased), _MOST_OF_PHRASE)
-                yield from ((number, number, term) for number in numbers)
+    wanted = [(term, phrase) for term in terms for phrase in query.terms[term].phrases]
+    if in_words := _Sought(pair for pair in wanted if pair[1].in_words):
+        yield from _first_of_each(in_words.places([*map(folded, written)]))
+    if in_humps := _Sought(pair for pair in wanted if pair[1].in_humps):
+        yield from _first_of_each(in_humps.in_humps(written))
 
 
-def _in_humps(phrase: Phrase, written: list[str], cased: list[str]) -> Iterator[int]:
-    """Yield every word that has the phrase in its humps."""
-    together = "".join(phrase.parts)
-    for number, word in enumerate(cased):
-        # Few words hold the letters at all: only those are split.
-        if together in word and (humps := humps_of(written[number])) and any(True for _ in phrase.places(humps)):
-            yield number
+def _first_of_each(places: Iterable[tuple[int, int, int, Phrase]]) -> Iterator[tuple[int, int, int]]:
+    """Yield of each phrase as many places as a snippet can need."""
+    taken: Counter[tuple[int, Phrase]] = Counter()
+    for first, last, term, phrase in places:
+        taken[term, phrase] += 1
+        if taken[term, phrase] <= _MOST_OF_PHRASE:
+            yield first, last, term

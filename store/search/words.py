@@ -12,10 +12,12 @@ and similar signs separate words: the query ``src/app/main.py`` asks for four wo
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 from unicodedata import normalize
 
@@ -100,6 +102,16 @@ class Words:
         """The words, and the humps with ``SEAM`` between those of two words: two texts that are split at spaces."""
         return " ".join(self.words), f" {SEAM} ".join(" ".join(humps) for humps in self.humps)
 
+    @cached_property
+    def often(self) -> tuple[Counter[str], Counter[str]]:
+        """How often each word, and each hump, is there: a query of many words asks this instead of all of the text."""
+        return Counter(self.words), Counter(chain.from_iterable(self.humps))
+
+    @cached_property
+    def sorted(self) -> tuple[list[str], list[str]]:
+        """The words, and the humps, each sorted: those that begin alike stand together."""
+        return sorted(self.words), sorted(chain.from_iterable(self.humps))
+
     @property
     def size(self) -> int:
         """Number of words in both columns."""
@@ -119,6 +131,8 @@ def pieces(text: str) -> Iterator[tuple[int, str]]:
         start = end
 
 
+_BEHIND: Final = "\U0010ffff"
+"""Sorts behind every letter, mark and digit."""
 SEAM: Final = "\u00a6"
 """Separates the humps of two words, so that no phrase crosses the seam."""
 
@@ -131,11 +145,27 @@ class Phrase(NamedTuple):
     in_humps: bool
     prefix: bool
 
-    def count(self, words: Words, after: int = 0) -> int:
-        """Count the places of the phrase in a text that end behind its first ``after`` words."""
-        least = after - len(self.parts) + 1
-        found = sum(start >= least for start in self.places(words.words)) if self.in_words else 0
-        return found + sum(1 for humps in words.humps for _ in self.places(humps)) if self.in_humps else found
+    def count(self, words: Words, before: Sequence[str] = ()) -> int:
+        """Count the places of the phrase in a text that end in it; ``before`` are the words right before it."""
+        in_words, in_humps = self._ends(words)
+        if len(self.parts) == 1:
+            return in_words + in_humps
+        found = 0
+        if in_words:
+            least = len(before) - len(self.parts) + 1
+            found = sum(start >= least for start in self.places([*before, *words.words]))
+        if in_humps:
+            found += sum(1 for humps in words.humps for _ in self.places(humps))
+        return found
+
+    def _ends(self, words: Words) -> tuple[int, int]:
+        """Return how often the last word of the phrase is among the words, and how often among the humps."""
+        last = self.parts[-1]
+        if self.prefix:
+            there, in_humps = (_number_of(last, column) for column in words.sorted)
+        else:
+            there, in_humps = (column[last] for column in words.often)
+        return there * self.in_words, in_humps * self.in_humps
 
     def places(self, words: Sequence[str]) -> Iterator[int]:
         """Iterate over the indexes of words at which the phrase begins."""
@@ -145,6 +175,11 @@ class Phrase(NamedTuple):
             start = end - size
             if start >= 0 and (not before or list(words[start:end]) == before):
                 yield start
+
+
+def _number_of(beginning: str, words: Sequence[str]) -> int:
+    """Return how many of some sorted words begin so."""
+    return bisect_left(words, beginning + _BEHIND) - bisect_left(words, beginning)
 
 
 def _beginning(last: str, words: Sequence[str]) -> Iterator[int]:
@@ -230,11 +265,10 @@ class Query:
             words = Words.of(piece)
             size += len(words.words) + sum(map(len, words.humps))
             seams += len(words.humps)
-            joined = Words(before + words.words, words.humps)
             # A phrase that ends in what came before was counted there.
-            counts = [phrase.count(joined, after=len(before)) for phrase in phrases]
+            counts = [phrase.count(words, before) for phrase in phrases]
             totals = [total + count for total, count in zip(totals, counts, strict=True)]
-            before = joined.words[len(joined.words) - overlap :] if overlap else []
+            before = [*before, *words.words[-overlap:]][-overlap:] if overlap else []
         return size + max(seams - 1, 0), totals
 
     def met(self, counts: Sequence[int]) -> bool:

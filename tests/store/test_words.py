@@ -3,6 +3,9 @@ from __future__ import annotations
 import sqlite3
 import sys
 from contextlib import closing
+from string import ascii_lowercase
+from time import process_time
+from typing import TYPE_CHECKING
 from unicodedata import category
 
 import pytest
@@ -13,6 +16,9 @@ from timeline.errors import InvalidFilter
 from timeline.store.search.columns import columns_of
 from timeline.store.search.snippets import WIDTH, snippet
 from timeline.store.search.words import LONGEST, SEAM, WORD, Query, Words, composed, humps_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @pytest.mark.parametrize(
@@ -149,6 +155,25 @@ def test_a_long_text_is_searched_piece_by_piece_as_if_it_were_one(text: str, ask
         assert _indexed(*columns_of(text)) == _indexed(*whole.columns)
         assert query.counted(text) == (whole.size, query.counts(whole))
         assert snippet(text, query) == line
+
+
+@pytest.mark.parametrize("star", ["", "*"])
+def test_a_query_of_hundreds_of_words_costs_little_more_than_one_of_a_few(star: str) -> None:
+    """Each text is cut and walked over once, however many words are asked for: of a thousand hits, too."""
+    names = [f"{first}{second}" for first in ascii_lowercase for second in ascii_lowercase][: 1_000 // (3 + len(star))]
+    text = " ".join((*names, "getUserName", *(f"{name}z{number}" for number in range(10) for name in names)))
+
+    def cost(asked: Sequence[str]) -> float:
+        query, times = Query.parse(" ".join(f"{name}{star}" for name in asked)), []
+        for _ in range(5):
+            started = process_time()
+            for _ in range(5):
+                query.counted(text)
+                assert snippet(text, query) is not None
+            times.append(process_time() - started)
+        return min(times)
+
+    assert cost(names) < 12 * cost(names[:2])
 
 
 @given(st.text("ab X.\n", max_size=600), st.text("abX ", min_size=1, max_size=4).filter(str.strip))
