@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Final
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 from timeline.errors import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
 _SERVERS: Final = frozenset({"postgresql", "postgres"})
 _SECRETS: Final = ("pass", "pwd", "listen_url")
@@ -89,8 +89,8 @@ def without_password(url: str) -> str:
     if not all(_HOST.fullmatch(one) for one in host.partition("/")[0].split(",")):
         # The text in the place of a port may be a password whose server was left out.
         return f"{scheme}://{name}{at}{_BEHIND_THE_NAME.split(host, maxsplit=1)[0]}"
-    settings = [(key, value) for key, value in parse_qsl(query, keep_blank_values=True) if not _is_secret(key)]
-    shown = urlencode([(k, v.partition(":")[0] if k == "user" else v) for k, v in settings], safe="/,:")
+    settings = [(key, value) for key, value in settings_in(query) if not _is_secret(key)]
+    shown = query_of([(k, v.partition(":")[0] if k == "user" else v) for k, v in settings], safe="/,:")
     return f"{scheme}://{name}{at}{host}" + (f"?{shown}" if shown else "")
 
 
@@ -102,8 +102,18 @@ def without_passwords_in(text: str) -> str:
 def with_setting(url: str, name: str, value: str) -> str:
     """Return a URL with one setting of the store, which replaces a value that the URL has for it."""
     place, _, query = url.partition("?")
-    kept = [(key, old) for key, old in parse_qsl(query, keep_blank_values=True) if key != name]
-    return f"{place}?{urlencode([*kept, (name, value)])}"
+    kept = [(key, old) for key, old in settings_in(query) if key != name]
+    return f"{place}?{query_of([*kept, (name, value)])}"
+
+
+def settings_in(query: str) -> list[tuple[str, str]]:
+    """Return the settings behind the question mark of a URL. A ``+`` is no space there, as to libpq: %20 is one."""
+    return parse_qsl(query.replace("+", "%2B"), keep_blank_values=True)
+
+
+def query_of(settings: Mapping[str, str] | Sequence[tuple[str, str]], safe: str = "") -> str:
+    """Return settings as they stand behind the question mark of a URL: the same to libpq and to the driver."""
+    return urlencode(settings, safe=safe, quote_via=quote)
 
 
 def _beginning(location: str) -> str:

@@ -10,7 +10,7 @@ import asyncio
 import os
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Literal, NamedTuple
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 from uuid import uuid4
 
 import pytest
@@ -67,14 +67,16 @@ PLACES = [
 def with_query(url: str, **query: str) -> str:
     """Return a URL with more parameters in its query, in the place of those of the same names."""
     parts = urlsplit(url)
-    return urlunsplit(parts._replace(query=urlencode({**dict(parse_qsl(parts.query)), **query}, safe="/")))
+    return urlunsplit(
+        parts._replace(query=urlencode({**dict(parse_qsl(parts.query)), **query}, safe="/", quote_via=quote))
+    )
 
 
 def without(url: str, *names: str) -> str:
     """Return a URL without some parameters of its query: the driver knows none of the store's own."""
     parts = urlsplit(url)
     kept = [(name, value) for name, value in parse_qsl(parts.query) if name not in names]
-    return urlunsplit(parts._replace(query=urlencode(kept, safe="/")))
+    return urlunsplit(parts._replace(query=urlencode(kept, safe="/", quote_via=quote)))
 
 
 def direct_url(place: Postgres = Postgres()) -> str:  # noqa: B008 - a constant tuple

@@ -25,7 +25,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 from uuid import uuid4
 
 if TYPE_CHECKING:
@@ -208,7 +208,8 @@ class Server:
 
     def url(self, *, user: str = _NAME, database: str = _NAME, **query: str) -> str:
         """Return the URL of a database for a user (``name:password``), with more parameters in its query."""
-        return f"postgresql://{user}@/{database}?{urlencode({'host': str(self.folder), **query}, safe='/')}"
+        told = urlencode({"host": str(self.folder), **query}, safe="/", quote_via=quote)
+        return f"postgresql://{user}@/{database}?{told}"
 
     @property
     def pid(self) -> int:
@@ -354,7 +355,7 @@ class Pool:
 
     def url(self, *, user: str = _NAME, database: str = _NAME, **query: str) -> str:
         """Return the URL of a database for a user; it says that a pool is in between."""
-        told = urlencode({"host": str(self.folder), "pgbouncer": "true", **query}, safe="/")
+        told = urlencode({"host": str(self.folder), "pgbouncer": "true", **query}, safe="/", quote_via=quote)
         return f"postgresql://{user}@/{database}?{told}"
 
     def start(self) -> None:

@@ -7,11 +7,11 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
-from urllib.parse import parse_qsl, unquote, urlencode
+from urllib.parse import unquote
 
 from timeline.errors import StoreError
 
-from ..addresses import EXAMPLE, WRITE_IT, check_address, is_server, without_password
+from ..addresses import EXAMPLE, WRITE_IT, check_address, is_server, query_of, settings_in, without_password
 from .service_file import read_service
 
 SCHEMA: Final = "timeline"
@@ -75,7 +75,7 @@ def parse(url: str) -> ServerAddress:
         raise StoreError(f"This names no PostgreSQL server. Write {EXAMPLE}.")
     place, _, query = rest.partition("?")
     where = without_password(f"postgresql://{rest}").partition("?")[0]
-    given = dict(parse_qsl(query, keep_blank_values=True))
+    given = dict(settings_in(query))
     _check_place(where, place)
     _check_named_once(where, place, given)
     _check_settings(where, given)
@@ -99,11 +99,11 @@ def parse(url: str) -> ServerAddress:
     pgbouncer, migrate = _yes(where, given, "pgbouncer", "false"), _yes(where, given, "migrate", "true")
     if place.endswith("/") and place.count("/") == 1:
         place = place[:-1]  # no database is named: the driver takes one without a name for that, and not PGDATABASE
-    dsn = f"postgresql://{place}" + (f"?{urlencode(given)}" if given else "")
+    dsn = f"postgresql://{place}" + (f"?{query_of(given)}" if given else "")
     options |= {} if schema == SCHEMA else {"schema": schema}
     return ServerAddress(
         dsn,
-        where + (f"?{urlencode(options, safe='/,:')}" if options else ""),
+        where + (f"?{query_of(options, safe='/,:')}" if options else ""),
         schema,
         None if tenant is None else _number(where, "tenant", tenant, _MOST_TENANT),
         pgbouncer,

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import socket
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
+
+from ..addresses import query_of, settings_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -113,7 +115,7 @@ def _each(dsn: str) -> list[str]:
     user, at, place = parts.netloc.rpartition("@")
     if "," in place:
         return [urlunsplit(parts._replace(netloc=f"{user}{at}{host}")) for host in place.split(",")]
-    given = dict(parse_qsl(parts.query, keep_blank_values=True))
+    given = dict(settings_in(parts.query))
     hosts, ports = given.get("host", "").split(","), given.get("port", "").split(",")
     ports = ports * len(hosts) if len(ports) == 1 else ports
     if place or len(hosts) == 1 or len(ports) != len(hosts):  # the driver says what is wrong with the last
@@ -123,13 +125,13 @@ def _each(dsn: str) -> list[str]:
 
 def _with(dsn: str, host: str, port: str) -> str:
     parts = urlsplit(dsn)
-    given = dict(parse_qsl(parts.query, keep_blank_values=True)) | {"host": host, "port": port}
-    return urlunsplit(parts._replace(query=urlencode({name: value for name, value in given.items() if value})))
+    given = dict(settings_in(parts.query)) | {"host": host, "port": port}
+    return urlunsplit(parts._replace(query=query_of({name: value for name, value in given.items() if value})))
 
 
 def _wanted(dsn: str) -> Iterator[dict[str, Any]]:
     """Yield what is asked of the servers: of all of them first what is preferred, then what will do as well."""
-    if dict(parse_qsl(urlsplit(dsn).query)).get("target_session_attrs") != "prefer-standby":
+    if dict(settings_in(urlsplit(dsn).query)).get("target_session_attrs") != "prefer-standby":
         yield {}
         return
     yield {"target_session_attrs": "standby"}

@@ -48,5 +48,14 @@ async def keep_attached(connection: Connection) -> None:
     if not await connection.fetchval(_COUNT):
         return
     await connection.execute(_KEEP)
+    await check_attached(connection)
+
+
+async def check_attached(connection: Connection) -> None:
+    """Refuse what removes, or says what would be removed, while a partition is away.
+
+    Raises:
+        StoreCorrupt: a partition is not attached; the error has the statement that attaches it.
+    """
     if missing := await detached(connection):
         raise StoreCorrupt(f"Nothing was removed or rewritten: {missing[0]}")

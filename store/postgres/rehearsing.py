@@ -15,6 +15,7 @@ from timeline.ports import KEPT_TYPES, Rehearsal
 from ..removal import HASH
 from .facts import reach
 from .keeping import find_all
+from .partitions import check_attached
 from .removing import bounds_of, drop_unnamed, remove_held, unnamed_values, would_remove
 from .statements import OWN
 from .table_files import AT_ONCE, CONTENT, size_of, size_of_copies, tables
@@ -57,8 +58,9 @@ async def counted(connection: Connection, conversations: Collection[str], addres
 
     Raises:
         ConversationNotFound: one is not there.
-        StoreCorrupt: a snapshot is damaged.
+        StoreCorrupt: a snapshot is damaged, or a partition of the events is not attached.
     """
+    await check_attached(connection)
     logs = await find_all(connection, conversations)
     removals: dict[str, Removal] = {}
     gone: list[tuple[int, int, int, int]] = []

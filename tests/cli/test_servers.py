@@ -161,3 +161,24 @@ async def test_a_repair_of_a_server_names_no_command_that_it_refuses(
     done = await asyncio.to_thread(run, "repair", "--db", server)
     assert "Restore the database with the tools of its server" in done.out + done.err
     assert "timeline restore" not in done.out + done.err
+
+
+async def test_bytes_that_remain_in_the_tables_are_no_success(
+    run: Callable[..., Done], simulated: dict[str, Any], server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An older transaction may still see them. Exit code and words say so, until the same command reaches the files."""
+    monkeypatch.setenv("TIMELINE_DB", server)
+    monkeypatch.setattr("timeline.store.postgres.table_files._PATIENCE", 0.2)
+    other = await asyncpg.connect(without(server, "schema"))
+    try:
+        for command in (("redact", simulated["id"], "@2"), ("erase", simulated["id"])):
+            assert (await asyncio.to_thread(run, *command)).code == Exit.OK
+            await other.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1")
+            held = await asyncio.to_thread(run, *command, "--yes")
+            await other.execute("ROLLBACK")
+            done = await asyncio.to_thread(run, *command, "--yes")
+            assert (held.code, done.code) == (Exit.NOT_SO, Exit.OK)
+            assert "the bytes are still in the files of its tables" in " ".join(held.out.split())
+            assert "the bytes are still" not in done.out
+    finally:
+        await other.close()

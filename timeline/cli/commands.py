@@ -239,7 +239,7 @@ def erase(
     yes: Annotated[bool, typer.Option("--yes", help="Do it; it cannot be undone.")] = False,
     db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,
-) -> None:
+) -> int:
     """Erase a conversation for good; its id can never be used again.
 
     Without --yes this is a dry run. If the conversation has forks, --forks says what becomes of them: they are erased
@@ -247,7 +247,7 @@ def erase(
     """
     from timeline.cli import forgetting
 
-    run(forgetting.erase(id_, db, forks=forks, reason=reason, yes=yes, as_json=as_json))
+    return run(forgetting.erase(id_, db, forks=forks, reason=reason, yes=yes, as_json=as_json))
 
 
 def find_subject(

@@ -42,7 +42,7 @@ class Exit(IntEnum):
 
 MEANINGS: Final = {
     Exit.OK: "done",
-    Exit.NOT_SO: "verify, doctor or repair found something wrong",
+    Exit.NOT_SO: "verify, doctor or repair found something wrong; redact or erase left bytes in the store's files",
     Exit.USAGE: "wrong usage, or a file that cannot be read or written",
     Exit.NOT_FOUND: "no such conversation, path, version, call or recorded context",
     Exit.DATABASE: "the database is missing, locked, read-only, full or damaged",

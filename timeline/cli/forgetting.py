@@ -95,7 +95,7 @@ async def redact(wish: Wish, db: str, *, yes: bool, as_json: bool) -> int:
         note(why)
     if as_json or report.conversations or not refused:
         _print(report, db, "redact", yes=yes, as_json=as_json)
-    return max(map(exit_code, refused), default=Exit.OK)
+    return max([*map(exit_code, refused), _code(report, yes=yes)])
 
 
 def _wanted(wish: Wish) -> tuple[dict[str, list[str]], str]:
@@ -118,7 +118,7 @@ def _wanted(wish: Wish) -> tuple[dict[str, list[str]], str]:
     return wanted, text
 
 
-async def erase(id_: str, db: str, *, forks: str, reason: str, yes: bool, as_json: bool) -> None:
+async def erase(id_: str, db: str, *, forks: str, reason: str, yes: bool, as_json: bool) -> int:
     """Print what is erased or would be; with ``yes``, erase it.
 
     Raises:
@@ -135,6 +135,12 @@ async def erase(id_: str, db: str, *, forks: str, reason: str, yes: bool, as_jso
         async with reading(db) as store:
             report = await with_summaries(store, await would_erase(store, id_, choice))
     _print(report, db, "erase", yes=yes, as_json=as_json)
+    return _code(report, yes=yes)
+
+
+def _code(report: ErasureReport, *, yes: bool) -> Exit:
+    """Return the exit code of what was done: a script that forgets must not take bytes that remain for gone."""
+    return Exit.NOT_SO if yes and not report.physical else Exit.OK
 
 
 def _print(report: ErasureReport, db: str, command: str, *, yes: bool, as_json: bool) -> None:
@@ -147,8 +153,9 @@ def _print(report: ErasureReport, db: str, command: str, *, yes: bool, as_json: 
     write()
     say(f"{'erased in' if yes else 'in'}: {', '.join(report.conversations) or 'no conversation'}")
     _list("not reached", report.left.items())
-    if yes and not report.physical and not is_server(db):
-        say("The bytes are still in the file's free pages or in its log: run it again.")
+    if _code(report, yes=yes) is not Exit.OK:
+        where = "the files of its tables: see `files` above, then" if is_server(db) else "free pages or in its log:"
+        say(f"No query finds it, but the bytes are still in {where} run it again.")
     _list("beyond this database", report.not_reached.items())
     if not yes:
         say(f"This was a dry run. To do it, which cannot be undone: timeline {command} … --yes{db_option(db)}")

@@ -9,6 +9,7 @@ import pytest
 
 from tests.postgres import with_query
 from timeline.errors import StoreError
+from timeline.store.addresses import with_setting, without_password
 from timeline.store.postgres.address import parse
 from timeline.store.postgres.store import PostgresStore
 
@@ -61,6 +62,16 @@ def test_a_setting_that_the_store_makes_is_refused(setting: str, cure: str) -> N
     """It would be without effect: the store would be in another schema, or another tenant's, than the URL says."""
     with pytest.raises(StoreError, match=cure):
         parse(f"postgresql://ann@db/agents?{setting}")
+
+
+def test_a_plus_in_a_setting_is_no_space() -> None:
+    """As to libpq: a password of base64 is the same to `psql` and here."""
+    address = parse("postgresql://ann@db/agents?password=a+b%20c&application_name=one+two&tenant=7")
+    given = parse_qs(urlsplit(address.dsn).query)  # as the driver reads it
+    assert given["password"] == ["a+b c"]
+    assert given["application_name"] == ["one+two"]
+    assert "application_name=one%2Btwo" in without_password("postgresql://ann@db/agents?application_name=one+two")
+    assert with_setting("postgresql://ann@db/agents?password=a+b", "tenant", "7").endswith("?password=a%2Bb&tenant=7")
 
 
 async def test_the_database_of_the_environment_is_used_where_the_url_names_none(
