@@ -236,6 +236,27 @@ async def test_what_is_redacted_is_in_no_answer_any_more(app: Any, store: EventS
     assert (await ask(app, one("c", "/blocks"))).json["rows"][1]["state"] == "redacted"
 
 
+async def test_sizes_and_texts_are_those_of_a_fresh_inspector_after_a_redaction(
+    app: Any, store: EventStore, sent: Sent
+) -> None:
+    """A redaction writes earlier summaries and errors anew: what was kept of any version is stale."""
+    timeline = await Timeline.open(store, sent.id)
+    await timeline.append(prompt(text="Mind the password hunter2."), now=after(900))
+    last = timeline.version
+    await timeline.record_model_call(model="m", finish_reason="error", error="refused: hunter2", now=after(901))
+    asked: list[tuple[str, dict[str, int]]] = [
+        (view, {}) for view in ("", "/blocks", "/state", "/chart", "/compactions")
+    ]
+    asked += [(view, {"at": at}) for view in ("/state", "/blocks") for at in range(last // 3, last, 3)]
+    before = [(await ask(app, one(sent.id, view), given)).json for view, given in asked]
+    await timeline.redact(["@2", f"@{last}"], "a secret", now=after(902))
+    fresh = inspector(store)
+    found = [(await ask(app, one(sent.id, view), given)).json for view, given in asked]
+    assert found == [(await ask(fresh, one(sent.id, view), given)).json for view, given in asked]
+    assert found[3]["points"] != before[3]["points"]
+    assert "hunter2" not in str(found)
+
+
 async def test_an_erased_conversation_is_gone_from_every_view(app: Any, store: EventStore, sent: Sent) -> None:
     """The answer says when and that its id stays taken."""
     await views(app, sent.id)

@@ -17,6 +17,7 @@ from timeline.fold.counts import plain_tokens, plainly
 from timeline.fold.states import states_of
 from timeline.fold.window import TOMBSTONE_TOKENS
 from timeline.inspector.moments import lightened
+from timeline.inspector.redactions import redacted_since
 
 if TYPE_CHECKING:
     from timeline.blocks import Block
@@ -51,7 +52,7 @@ class Decisions:
     async def at(self, info: ConversationInfo, version: int) -> DecidedStates:
         """Return the states of a conversation's blocks at a version."""
         kept = self._kept.pop(info.id, None)
-        if kept is None or kept.first_version != info.first_version or kept.version > info.version:
+        if kept is None or await self._is_other(info, kept):
             kept = _Kept(info.first_version)
         if kept.version < info.version:
             found = [
@@ -63,6 +64,12 @@ class Decisions:
         while len(self._kept) > _MOST:
             self._kept.popitem(last=False)
         return DecidedStates(kept.decisions[: bisect_right(kept.decisions, version, key=lambda one: one.version)])
+
+    async def _is_other(self, info: ConversationInfo, kept: _Kept) -> bool:
+        """Return whether the log is no longer the one that was read."""
+        if kept.first_version != info.first_version or kept.version > info.version:
+            return True
+        return await redacted_since(self._store, info, kept.version)
 
 
 class DecidedStates:

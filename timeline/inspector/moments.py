@@ -21,6 +21,7 @@ from timeline.events import BlockAppended, BlocksHidden, CompactionCompleted, Su
 from timeline.fold.fold import Fold
 from timeline.frozen import unchecked
 from timeline.inspector.figures import Figures, Growing
+from timeline.inspector.redactions import redacted_since
 from timeline.log.history import base_fold, check_version, load_fold, reverted_versions
 from timeline.log.in_turns import in_turns
 
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from timeline.events import Payload, Replacement
     from timeline.fold.turns import Turns
     from timeline.fold.window import Item
-    from timeline.ports import EventStore
+    from timeline.inspector.plots import Plot
+    from timeline.ports import ConversationInfo, EventStore
 
 EVERY: Final = 500
 """Versions between two keyframes."""
@@ -57,9 +59,10 @@ class _Keyframe(NamedTuple):
 
 @dataclass(slots=True)
 class _Film:
-    """The keyframes of one conversation, by version, and how far they reach."""
+    """The keyframes of one conversation, by version, how far they reach, and up to which version no redaction came."""
 
     first_version: int
+    seen: int
     reach: int = 0
     frames: list[_Keyframe] = field(default_factory=list)
     blocks: int = 0
@@ -110,21 +113,21 @@ class Moments:
         self._forget()
         return figures
 
-    def offer(
-        self, fold: Fold, first_version: int, taken_back: frozenset[int], figures: Figures, *, blocks: int
-    ) -> None:
+    def offer(self, read: Plot, taken_back: frozenset[int], figures: Figures, *, blocks: int) -> None:
         """Keep what another reader of the log folded as a keyframe, unless there is one.
 
         Args:
-            fold: without texts; it goes on behind the keyframe.
-            first_version: of the log that was read.
+            read: the reader; its fold, without texts, goes on behind the keyframe.
             taken_back: the compactions that were undone by then.
             figures: of the same version.
             blocks: how many blocks the fold took up since the keyframe before.
         """
+        fold = read.fold
         film = self._films.get(fold.conversation)
-        if film is None or film.first_version != first_version:
-            film = self._films[fold.conversation] = _Film(first_version)
+        if film is None or film.first_version != read.first_version:
+            film = self._films[fold.conversation] = _Film(read.first_version, read.seen)
+        if film.seen > read.seen:
+            return  # it may have read what a redaction wrote anew since
         if any((frame.version, frame.taken_back) == (fold.version, taken_back) for frame in film.frames):
             return
         film.blocks += blocks if fold.version > film.reach else 0
@@ -137,10 +140,17 @@ class Moments:
         await check_version(self._store, conversation, version)
         info = await self._store.info(conversation)
         film = self._films.pop(conversation, None)
-        if film is None or film.first_version != info.first_version or film.reach > info.version:
-            film = _Film(info.first_version)
+        if film is None or await self._is_other(info, film):
+            film = _Film(info.first_version, info.version)
+        film.seen = max(film.seen, info.version)
         self._films[conversation] = film
         return film, frozenset(await reverted_versions(self._store, conversation, version))
+
+    async def _is_other(self, info: ConversationInfo, film: _Film) -> bool:
+        """Return whether the log is no longer the one that the keyframes are of."""
+        if film.first_version != info.first_version or film.reach > info.version:
+            return True
+        return await redacted_since(self._store, info, film.seen)
 
     async def _newest(
         self, conversation: str, film: _Film, version: int, taken_back: frozenset[int]

@@ -32,6 +32,7 @@ from timeline.fold.counts import plainly
 from timeline.inspector.figures import Figures, Growing
 from timeline.inspector.kinds import by_role
 from timeline.inspector.moments import light_base, lightened
+from timeline.inspector.redactions import redacted_since
 from timeline.inspector.shapes import ChartPoint, Mark
 from timeline.inspector.tally import cost_of
 from timeline.log.history import reverted_versions
@@ -60,14 +61,16 @@ class Plot:
 
     Attributes:
         first_version: of the log when it was read.
+        seen: the newest version of the log when it was last asked for: no redaction up to it came since it was begun.
         fold: the fold of the last event that was read, without texts.
         points: a point for each call.
         marks: what changed the context.
         turns: versions at which turns begin.
     """
 
-    def __init__(self, first_version: int, fold: Fold, calls: int, taken_back: Collection[int] = ()) -> None:
-        self.first_version = first_version
+    def __init__(self, info: ConversationInfo, fold: Fold, calls: int, taken_back: Collection[int] = ()) -> None:
+        self.first_version = info.first_version
+        self.seen = info.version
         self.fold: Fold = fold
         self.points: list[ChartPoint] = []
         self.marks: list[Mark] = []
@@ -125,7 +128,7 @@ class Plot:
         if event.version % source.moments.every == 0:
             figures = Figures.of(self.fold) if self._growing is None else self._growing.figures(self.fold.turns)
             self._growing = Growing(figures)
-            source.moments.offer(self.fold, self.first_version, self._taken_back, figures, blocks=self._blocks)
+            source.moments.offer(self, self._taken_back, figures, blocks=self._blocks)
             self._blocks = 0
 
     def _count(self, event: Event) -> None:
@@ -198,16 +201,23 @@ class Plots:
             self._kept.popitem(last=False)
         async with kept.reading:
             plot = kept.plot
-            if plot is None or plot.first_version != info.first_version or plot.fold.version > info.version:
+            if plot is None or await self._is_other(info, plot):
                 plot = kept.plot = await self._begun(info)
+            plot.seen = max(plot.seen, info.version)
             await self._read(plot, info, monotonic() + seconds)
             return plot
+
+    async def _is_other(self, info: ConversationInfo, plot: Plot) -> bool:
+        """Return whether the log is no longer the one that was read."""
+        if plot.first_version != info.first_version or plot.fold.version > info.version:
+            return True
+        return await redacted_since(self.store, info, plot.seen)
 
     async def _begun(self, info: ConversationInfo) -> Plot:
         """Return a plot of nothing yet: what was scavenged is not in it."""
         scavenged = (await self.store.scavenged(info.id)).get("model.called", 0)
         fold = await light_base(self.store, info.id, info.version)
-        return Plot(info.first_version, fold, scavenged, await reverted_versions(self.store, info.id, fold.version))
+        return Plot(info, fold, scavenged, await reverted_versions(self.store, info.id, fold.version))
 
     async def _read(self, plot: Plot, info: ConversationInfo, end: float) -> None:
         async for event in in_turns(self.store.read(info.id, after=plot.fold.version, until=info.version)):

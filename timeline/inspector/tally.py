@@ -19,6 +19,7 @@ from timeline.events import (
     appended_block,
 )
 from timeline.events.other_payloads import CompactionFailed
+from timeline.inspector.redactions import redacted_since
 from timeline.lifecycle.live import moved_by
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ class Tallies:
     async def of(self, info: ConversationInfo) -> Tally:
         """Return the figures of a conversation as of its newest event."""
         tally = self._kept.pop(info.id, None)
-        if tally is None or tally.first_version != info.first_version or tally.version > info.version:
+        if tally is None or await self._is_other(info, tally):
             tally = Tally(first_version=info.first_version)
         if tally.version < info.version:
             await self._read(info, tally)
@@ -169,6 +170,12 @@ class Tallies:
         while len(self._kept) > _MOST:
             self._kept.popitem(last=False)
         return tally
+
+    async def _is_other(self, info: ConversationInfo, tally: Tally) -> bool:
+        """Return whether the log is no longer the one that was read."""
+        if tally.first_version != info.first_version or tally.version > info.version:
+            return True
+        return await redacted_since(self._store, info, tally.version)
 
     async def _read(self, info: ConversationInfo, tally: Tally) -> None:
         """Take up the events behind a tally, up to the version that the conversation had when it was asked for."""
