@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 LONGEST_QUERY: Final = 1_000
 """Most characters of the words to find: what a search costs is their number times the length of each text."""
+MOST_FOUND: Final = 1_000
+"""Most hits of a search; more words in the query narrow it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from timeline.content.native import server_content
 from timeline.content.server_words import words_said
 from timeline.errors import InvalidFilter
+from timeline.queries import MOST_FOUND
 
 from ..digests import EARLIEST, LATEST, moment
 from .words import composed
@@ -90,8 +91,6 @@ def _values(value: object) -> Iterator[str]:
             yield str(value)
 
 
-MOST: Final = 1_000
-"""Most hits of a search; more words in the query narrow it."""
 TAGS: Final = 2
 """Words that a database's index adds to each text: its conversation and its type."""
 _SATURATION: Final = 1.2
@@ -186,4 +185,4 @@ class Scan:
 
 def best(hits: Sequence[Hit]) -> list[Hit]:
     """Return the best hits, best first; of equal ones the newest."""
-    return nsmallest(MOST, hits, key=lambda hit: (-hit.rank, -hit.position))
+    return nsmallest(MOST_FOUND, hits, key=lambda hit: (-hit.rank, -hit.position))

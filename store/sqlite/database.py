@@ -19,7 +19,7 @@ from timeline.errors import StoreError, StoreMoved, StoreReadOnly
 from ..failures import DRIVER_ERRORS, Unseen, moved, reading_only, store_error, unseen
 from ..open_database import OpenDatabase
 from .connection import check_not_inherited
-from .files import Durability, advice, connect_writer, exists, started
+from .files import Durability, advice, check_working_directory, connect_writer, exists, started
 from .holding import log
 from .identity import Place
 from .reading import open_alone, open_beside
@@ -74,6 +74,7 @@ class Database(OpenDatabase):
     @classmethod
     async def open(cls, file: Path, durability: Durability, busy_timeout: float, *, readonly: bool) -> Self:
         """Open the connections of a store; see `SQLiteStore.open`."""
+        check_working_directory(file)
         check_not_inherited(file)
         known = advice()
         writer = None

@@ -98,6 +98,19 @@ def exists(file: Path, *, readonly: bool) -> bool:
     return found
 
 
+def check_working_directory(file: Path) -> None:
+    """Check that a relative path leads somewhere: the folder in which a long program began may be gone.
+
+    Raises:
+        StoreError: the working directory was removed.
+    """
+    try:
+        file.absolute()
+    except FileNotFoundError as error:
+        cure = "Change to a folder that is there, or give the whole path."
+        raise StoreError(f"{file}: the working directory was removed, so that this leads nowhere. {cure}") from error
+
+
 def _holds_store(file: Path) -> bool:
     if _is_marked(file):
         return True

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.errors import StoreCorrupt
+from timeline.queries import MOST_FOUND
 
 from ..codec import decode
 from ..digests import within
 from ..search.columns import columns_of
 from ..search.querying import DatabaseSearch
-from ..search.scanning import MOST, Hit, SearchFilter, redacted_version, text_of
+from ..search.scanning import Hit, SearchFilter, redacted_version, text_of
 from . import query_statements
 from .slices import slice_of
 from .transactions import transaction
@@ -265,9 +266,11 @@ class SQLiteQuestions(DatabaseSearch):
             return []
         expression = match_expression(query, key, wanted.types)
         if wanted.bounded:
-            rows = await self.rows(query_statements.SEARCH_BETWEEN, (expression, wanted.since, wanted.until, MOST))
+            rows = await self.rows(
+                query_statements.SEARCH_BETWEEN, (expression, wanted.since, wanted.until, MOST_FOUND)
+            )
         else:
-            rows = await self.rows(query_statements.SEARCH, (expression, MOST))
+            rows = await self.rows(query_statements.SEARCH, (expression, MOST_FOUND))
         if any(score is None for _, score in rows):  # SQLite's way to write that it is no number
             raise StoreCorrupt(
                 f"{self.where}: the totals of the search index are damaged. `timeline repair` makes it anew."

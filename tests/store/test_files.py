@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from timeline import open_store
 from timeline.errors import NotAStore, StoreClosed, StoreError, StoreFull, StoreLocked, StoreReadOnly, StoreTooNew
 from timeline.store.migrations import APPLICATION_ID
 from timeline.store.sqlite import files, lock_files
@@ -57,6 +58,23 @@ async def test_a_path_that_can_hold_no_file_is_named_with_the_cure(tmp_path: Pat
     with pytest.raises(StoreError, match=r"the folder .*nowhere does not exist"):
         await SQLiteStore.open(tmp_path / "nowhere" / "agent.db", readonly=readonly)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows removes no folder that is in use")
+async def test_a_relative_path_in_a_working_directory_that_was_removed_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ended in an error of Python's that names no path. A whole path opens as ever."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    for readonly in (False, True):
+        with pytest.raises(StoreError, match=r"agent\.db: the working directory was removed"):
+            await open_store("agent.db", readonly=readonly)
+    async with open_store(tmp_path / "agent.db"):
+        pass
+    monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.parametrize("readonly", [True, False])

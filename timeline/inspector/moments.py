@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from timeline.events import Payload, Replacement
     from timeline.fold.turns import Turns
     from timeline.fold.window import Item
-    from timeline.inspector.plots import Plot
     from timeline.ports import ConversationInfo, EventStore
 
 EVERY: Final = 500
@@ -113,21 +112,24 @@ class Moments:
         self._forget()
         return figures
 
-    def offer(self, read: Plot, taken_back: frozenset[int], figures: Figures, *, blocks: int) -> None:
+    def offer(
+        self, fold: Fold, taken_back: frozenset[int], figures: Figures, *, first_version: int, seen: int, blocks: int
+    ) -> None:
         """Keep what another reader of the log folded as a keyframe, unless there is one.
 
         Args:
-            read: the reader; its fold, without texts, goes on behind the keyframe.
+            fold: without texts; it goes on behind the keyframe.
             taken_back: the compactions that were undone by then.
             figures: of the same version.
+            first_version: of the log that was read.
+            seen: the version up to which no redaction came since the reader began.
             blocks: how many blocks the fold took up since the keyframe before.
         """
-        fold = read.fold
         film = self._films.get(fold.conversation)
-        if film is None or film.first_version != read.first_version:
-            film = self._films[fold.conversation] = _Film(read.first_version, read.seen)
-        if film.seen > read.seen:
-            return  # it may have read what a redaction wrote anew since
+        if film is None or film.first_version != first_version:
+            film = self._films[fold.conversation] = _Film(first_version, seen)
+        if film.seen > seen:
+            return  # the reader may have read what a redaction wrote anew since
         if any((frame.version, frame.taken_back) == (fold.version, taken_back) for frame in film.frames):
             return
         film.blocks += blocks if fold.version > film.reach else 0

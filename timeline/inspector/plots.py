@@ -128,7 +128,8 @@ class Plot:
         if event.version % source.moments.every == 0:
             figures = Figures.of(self.fold) if self._growing is None else self._growing.figures(self.fold.turns)
             self._growing = Growing(figures)
-            source.moments.offer(self, self._taken_back, figures, blocks=self._blocks)
+            about = {"first_version": self.first_version, "seen": self.seen, "blocks": self._blocks}
+            source.moments.offer(self.fold, self._taken_back, figures, **about)
             self._blocks = 0
 
     def _count(self, event: Event) -> None:

@@ -25,6 +25,8 @@ class Skip:
 class Hooks:
     """Functions of the application to await around a compaction; an error in one is recorded, never fatal.
 
+    None has a deadline: a render waits for its hooks. Limit what a hook waits for within it (``asyncio.timeout``).
+
     The hooks are those of the cut-point design (002) [cut_point], the last that of the keep-ratio design (003)
     [keep_ratio].
 

@@ -149,14 +149,17 @@ async def test_what_a_later_version_wrote_is_said_without_its_name(db: Path) -> 
     assert "damaged" not in answer
 
 
-async def test_hits_of_others_crowd_none_out(tmp_path: Path) -> None:
-    """The best thousand hits of the file are another conversation's."""
+@pytest.mark.parametrize("more", [0, 60])
+async def test_hits_of_others_crowd_none_out(tmp_path: Path, more: int) -> None:
+    """The best thousand hits of the file are another conversation's, however many conversations are in the scope."""
     file = tmp_path / "recorded.db"
     async with open_store(file) as store:
         other = await Timeline.open(store, "acme-secret")
         await other.append(*(UserPrompt(text=f"zebra zebra {number}") for number in range(1_100)))
         mine = await Timeline.open(store, "mine-1")
         await mine.append(UserPrompt(text="one zebra in a long prompt " + "and more words " * 50))
+        for number in range(more):
+            await Timeline.open(store, f"mine-{number + 2}")
     async with asking(file, scope=MINE) as client:
         found = (await ask(client, "search", query="zebra"))["found"]
         assert [row["conversation"] for row in found] == ["mine-1"]

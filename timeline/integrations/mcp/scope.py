@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from timeline.checks import texts
 from timeline.errors import ConversationNotFound, StoreCorrupt, StoreTooNew
+from timeline.queries import MOST_FOUND
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _EACH: Final = 50
-"""Most conversations that are searched one by one; of more, the store's best hits are searched for theirs."""
+"""Most conversations that are searched one by one; of more, the store's best hits are searched for theirs first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,16 +118,21 @@ class _ScopedStore:
     async def search(self, query: str, *, conversation: str | None = None, **asked: Any) -> AsyncIterator[Found]:
         self._check(conversation)
         mine = [conversation] if conversation is not None else [info.id async for info in self.conversations()]
+        known: set[tuple[str, int]] = set()
         if len(mine) > _EACH:
-            async for one in self._only(self._store.search(query, **asked), _of):
+            best = [one async for one in _unnaming(self._store.search(query, **asked))]
+            for one in (one for one in best if self._scope.has(one.conversation)):
+                known.add((one.conversation, one.version))
                 yield one
-            return
-        # One by one: among the best hits of the whole store there may be none of theirs.
+            if len(best) < MOST_FOUND:
+                return
+        # One by one: among the best hits of the whole store there may be none of theirs, or not all.
         found = [
             one for id_ in mine async for one in self._only(self._store.search(query, conversation=id_, **asked), _of)
         ]
         for one in sorted(found, key=lambda found: (found.rank, found.at), reverse=True):
-            yield one
+            if (one.conversation, one.version) not in known:
+                yield one
 
     async def digests(self, *, conversation: str | None = None, **asked: Any) -> AsyncIterator[StoredDigest]:
         self._check(conversation)
@@ -162,15 +168,21 @@ class _ScopedStore:
 
     async def _only(self, items: AsyncIterator[T], of: Callable[[T], str]) -> AsyncIterator[T]:
         """Iterate over the items of conversations that are in the scope."""
-        while True:
-            try:
-                item = await anext(items)
-            except StopAsyncIteration:
-                return
-            except StoreCorrupt as damage:
-                raise _unnamed(damage) from damage
+        async for item in _unnaming(items):
             if self._scope.has(of(item)):
                 yield item
+
+
+async def _unnaming(items: AsyncIterator[T]) -> AsyncIterator[T]:
+    """Iterate over items; what is damaged may be another conversation, which the message would name."""
+    while True:
+        try:
+            item = await anext(items)
+        except StopAsyncIteration:
+            return
+        except StoreCorrupt as damage:
+            raise _unnamed(damage) from damage
+        yield item
 
 
 def _of(found: Found | StoredDigest | StoredFact) -> str:
