@@ -123,7 +123,7 @@ def compact_fold(
 ) -> int:
     """Cover everything live up to and including a version, by hand; return the version of the summary."""
     live = fold.window.items
-    number = fold.window.rounds + 1
+    number = fold.window.compactions + 1
     path = "su:c.conv.range.summary" + (f".{number}" if number > 1 else "")
     payload = CompactionCompleted(
         block=RangeSummary(turn_id="c", path=path, text=words(tokens), at=AT, meta=meta or {}),

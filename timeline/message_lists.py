@@ -203,7 +203,7 @@ async def compact_messages(
     before = renderer.next_account(log, compactor, system=system, tools=tools)
     context = await renderer.render(log, compactor, system=system, tools=tools, ephemeral=(), now=at, at=at)
     result = CompactedMessages(
-        messages, before.sent, context.account.sent, context.window.rounds, decisions=context.decisions
+        messages, before.sent, context.account.sent, context.window.compactions, decisions=context.decisions
     )
     if not result.changed:
         return result

@@ -166,7 +166,7 @@ async def test_each_answer_is_what_the_sent_body_holds() -> None:
     assert wrong == []
     assert states.keys() == {"visible", "hidden", "omitted", "carried", "covered", "redacted", "not_yet"}
     assert states["covered"] > 500
-    assert timeline.window.rounds >= 5
+    assert timeline.window.compactions >= 5
 
 
 async def test_the_decision_named_is_the_first_that_led_there() -> None:

@@ -105,7 +105,7 @@ async def compact(timeline: Timeline, path: str, *, keep: int) -> None:
         parts=SummaryParts(history=summary.text),
         before_tokens=100_000,
         after_tokens=5,
-        round=window.rounds + 1,
+        round=window.compactions + 1,
         written_by=WrittenBy(summarizer="bench"),
     )
     await timeline.decide([completed], at=START, ids=[event_id(START)])

@@ -528,7 +528,7 @@ async def test_a_turn_that_is_split_again_keeps_every_prompt_of_its_user_verbati
         "Stop after the tests.",
         "And no mocks.",
     ]
-    assert timeline.window.rounds == 2
+    assert timeline.window.compactions == 2
     reopened = await opened(timeline._store, policy=keeping(400))
     assert (await reopened.render()).fingerprint == context.fingerprint
     assert (await timeline.verify()).ok

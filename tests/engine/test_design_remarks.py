@@ -257,7 +257,7 @@ async def test_a_loop_of_fifty_steps_is_compacted_whenever_a_step_is_due() -> No
         reply = {"role": "assistant", "content": None, "tool_calls": [made]}
         told = {"role": "tool", "tool_call_id": f"c{step}", "content": "out " * 1_500}
         messages = [*messages, reply, told]
-    assert timeline.window.rounds == 4
+    assert timeline.window.compactions == 4
     calls = [item.block.call_id for item in timeline.window.items if item.block.type == "react.tool.call"]
     assert calls[-1] == "c48"
 
@@ -275,10 +275,10 @@ async def test_a_summary_of_another_program_alone_before_the_boundary_is_no_roun
     await timeline.append(AssistantCompletion(text=TOLD), *turn(900, asked=900))
     with pytest.raises(CompactionRefused, match="nothing_to_cover"):
         await timeline.compact()
-    assert (scribe.asked, timeline.window.rounds, len(timeline.window.items)) == ([], 0, 3)
+    assert (scribe.asked, timeline.window.compactions, len(timeline.window.items)) == ([], 0, 3)
     await timeline.append(*turn(900, asked=900))
     await timeline.compact()
-    assert (scribe.asked[0].previous, timeline.window.rounds) == (TOLD.partition("\n\n")[2], 3)
+    assert (scribe.asked[0].previous, timeline.window.compactions) == (TOLD.partition("\n\n")[2], 3)
 
 
 @pytest.mark.shows("001-18", "001-39", "R-001-19")

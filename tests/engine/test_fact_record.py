@@ -160,7 +160,7 @@ async def test_a_log_without_a_store_shows_the_same_record(store: EventStore) ->
         if stored is not None and folded is not None:
             assert stored.block.text == folded.block.text
             assert "src/part_0.py" in stored.block.text
-    assert timeline.window.rounds >= 3
+    assert timeline.window.compactions >= 3
 
 
 async def test_a_dry_run_shows_the_same_record(store: EventStore) -> None:

@@ -468,7 +468,7 @@ async def test_a_summary_alone_behind_the_boundary_is_not_summarised_again(syste
     with pytest.raises(CompactionRefused) as refused:
         await timeline.compact()
     assert refused.value.reason == "nothing_to_cover"
-    assert (shown(timeline), timeline.window.rounds) == (before, 1)
+    assert (shown(timeline), timeline.window.compactions) == (before, 1)
 
 
 @pytest.mark.shows("001-17", "001-40", "R-001-15")
@@ -493,7 +493,7 @@ async def test_a_compaction_that_frees_less_than_a_tenth_is_refused() -> None:
     await timeline.append(*talk(2, 2_000), *talk(10, 4_800))
     context = await timeline.render(system=SYSTEM)
     assert [(taken.kind, taken.reason) for taken in context.decisions] == [("refused", "no_progress")]
-    assert (len(context.neutral.entries), scribe.asked, timeline.window.rounds) == (12, [], 0)
+    assert (len(context.neutral.entries), scribe.asked, timeline.window.compactions) == (12, [], 0)
 
 
 # What a model is asked
@@ -824,7 +824,7 @@ async def test_the_step_hook_compacts_from_the_threshold_on_and_not_before() -> 
         str(n) for n in range(10, 20)
     ]
     assert any("## Session Summary (Round 1)" in str(message["content"]) for message in sent)
-    assert timeline.window.rounds == 1
+    assert timeline.window.compactions == 1
 
 
 GIVEN: Final[list[Any]] = [
@@ -903,7 +903,7 @@ async def test_a_store_that_refuses_a_compaction_ends_the_step() -> None:
     messages = [{"role": "user" if n % 2 == 0 else "assistant", "content": f"{n} " + "m" * 4_000} for n in range(30)]
     with pytest.raises(StoreFull):
         await timeline.step_hook("openai_chat").prepare_step(messages=messages)
-    assert timeline.window.rounds == 0
+    assert timeline.window.compactions == 0
 
 
 @pytest.mark.shows("001-11", "001-48")

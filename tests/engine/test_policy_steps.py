@@ -265,7 +265,7 @@ async def test_where_all_messages_are_recent_nothing_is_done(system: str | None)
     context = await timeline.render(system=system)
     assert [(taken.kind, taken.reason) for taken in context.decisions] == [("refused", "nothing_to_cover")]
     assert len(context.neutral.entries) == 10
-    assert timeline.window.rounds == 0
+    assert timeline.window.compactions == 0
 
 
 @pytest.mark.shows("001-50")

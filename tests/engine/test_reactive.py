@@ -40,7 +40,7 @@ async def test_a_context_that_is_refused_is_compacted_and_sent_once_more(wire: s
     assert provider.refused == []
     first, second = provider.asked
     assert second.tokens < first.tokens
-    assert timeline.window.rounds == 1
+    assert timeline.window.compactions == 1
     assert (await timeline.verify()).ok
 
 
@@ -64,7 +64,7 @@ async def test_any_other_refusal_is_passed_on_and_nothing_is_compacted(wire: str
         await timeline.retry_with_compaction(lambda context: SENDS[wire](provider, context))
     assert cause_of(raised.value) == kind
     assert len(provider.asked) == 1
-    assert timeline.window.rounds == 0
+    assert timeline.window.compactions == 0
 
 
 HALF: Final = Answer("I write it.", (Call("write", '{"path": "src/ma', "c99"),), stop="length")

@@ -269,7 +269,7 @@ async def test_a_call_that_is_taken_is_made_once() -> None:
     """Nothing is compacted without need."""
     timeline, model = await filled(), Model(8_000)
     assert await timeline.retry_with_compaction(model, system="You help.") == "Done."
-    assert (len(model.sent), timeline.window.rounds) == (1, 0)
+    assert (len(model.sent), timeline.window.compactions) == (1, 0)
 
 
 @pytest.mark.shows("002-4", "002-5")
@@ -293,7 +293,7 @@ async def test_a_context_of_which_the_fixed_part_is_above_the_target_is_compacte
     model = Model(4_000)
     assert await timeline.retry_with_compaction(model, system="You help.", tools=tools, now=AT) == "Done."
     assert model.sent[1] < 4_000
-    assert timeline.window.rounds == 1
+    assert timeline.window.compactions == 1
     await timeline.append(*turn(800), now=AT)
     with pytest.raises(ContextRefused):
         await timeline.retry_with_compaction(Model(3_000), system="You help.", tools=tools, now=AT)

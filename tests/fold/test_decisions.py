@@ -136,7 +136,7 @@ def test_a_compaction_that_is_taken_back_later_was_never_made() -> None:
     """Where the fold knows of it beforehand."""
     fold, version = undone(without=True)
     assert [item.version for item in fold.window.items] == [2, 3, 4, 5]
-    assert (fold.window.summaries, fold.window.rounds) == ((), 0)
+    assert (fold.window.summaries, fold.window.compactions) == ((), 0)
     take(fold, CompactionReverted(versions=(version,), policy=POLICY))
     assert fold.window.hold == POLICY
 

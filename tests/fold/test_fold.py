@@ -132,7 +132,7 @@ def test_carried_blocks_stand_behind_the_summary() -> None:
 
 
 def test_a_later_summary_supersedes_the_one_before() -> None:
-    """One summary is live; its range begins where the first one began, and rounds count on."""
+    """One summary is live; its range begins where the first one began, and the number of compactions rises."""
     fold = fold_of(*turn(), *turn())
     compact_fold(fold, 3)
     grow(fold, *turn())
@@ -140,7 +140,7 @@ def test_a_later_summary_supersedes_the_one_before() -> None:
     window = fold.window
     assert [(item.version, item.place) for item in window.items] == [(second, 2), (7, 7), (8, 8)]
     assert [s.round for s in window.summaries] == [2]
-    assert window.rounds == 2
+    assert window.compactions == 2
     assert window.compaction is not None
     assert window.compaction.covers.summaries == (6,)
 

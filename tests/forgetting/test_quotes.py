@@ -112,7 +112,7 @@ async def test_the_words_of_payloads_themselves_stay(text: str) -> None:
     for number in range(6):
         await timeline.append(UserPrompt(text=f"The {text} of card {number}. " * 120))
         await timeline.render()
-    assert timeline.window.rounds
+    assert timeline.window.compactions
     places = [place async for place in find_subject(store, text)]
     assert {place.kind for place in places} == {"block", "summary"}
     await timeline.redact([place.place for place in places], "asked for", text=text)

@@ -59,7 +59,7 @@ async def test_beside_what_the_log_counts_a_context_has_its_system_prompt_and_no
     rendered = {event.version: event.payload async for event in store.read("c", types=["context.rendered"])}
     points = (await ask(app, "/v1/conversations/c/chart")).json["points"]
     assert {point["ratio"] for point in points} > {1.0}
-    assert calibrated.window.state.rounds
+    assert calibrated.window.state.compactions
     for point in points:
         shares = sum(tokens * point["ratio"] for tokens in point["by_role"].values())
         context = rendered[point["context"]]

@@ -76,7 +76,7 @@ def _check_running_state(window: Window, log: Sequence[LogLine]) -> None:
     assert setback == reference_time.setback(log)
     assert rendered == reference_time.rendered(log)
     assert window.hold == reference_time.hold(log)
-    assert window.rounds == reference_time.rounds(log)
+    assert window.compactions == reference_time.rounds(log)
     assert window.reported == reference_time.reported(log)
     assert window.reported.ratio == 0 or LOWEST <= window.reported.ratio <= HIGHEST
     assert window.policy == reference_time.policy(log)

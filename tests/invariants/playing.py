@@ -256,7 +256,7 @@ async def _import(store: EventStore, timeline: Timeline, step: Import, now: date
         counter=timeline.counter.name,
         covers=covers,
         carried=tuple(sorted(carried)),
-        round=window.rounds + 1,
+        round=window.compactions + 1,
         reason="imported",
         source="imported",
         before_tokens=window.tokens,

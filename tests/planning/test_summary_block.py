@@ -82,7 +82,7 @@ def completed(
         "counter": COUNTER,
         "now": after(3_600),
     }
-    summary = WrittenSummary(parts, author, window.rounds + 1)
+    summary = WrittenSummary(parts, author, window.compactions + 1)
     return compaction_event(window, plan, summary, **{**fields, **changes})
 
 

@@ -233,7 +233,7 @@ async def compacted(name: str, *blocks: Block, **changes: Any) -> Timeline:
     await timeline.render(system="You help.")
     await timeline.append(*blocks)
     await timeline.compact()
-    assert timeline.window.rounds == 1
+    assert timeline.window.compactions == 1
     return timeline
 
 

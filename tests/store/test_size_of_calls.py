@@ -82,7 +82,7 @@ async def loop(file: Path, wanted: int) -> int:
             await timeline.append(ToolResult(call_id=str(use["id"]), text=output))
             characters += len(text) + len(command) + len(output)
         assert timeline.window.calls == CALLS
-        assert timeline.window.rounds > 1
+        assert timeline.window.compactions > 1
         assert (await timeline.call(CALLS // 2)).unproved is None
         assert (await timeline.verify()).ok
     return characters

@@ -38,7 +38,7 @@ def compaction_state(window: Window, now: datetime) -> CompactionState:
     lease, newest, done = window.lease, window.summary, window.compaction
     compacting = lease is not None and now < lease.expires_at
     return CompactionState(
-        count=window.rounds,
+        count=window.compactions,
         last_at=None if newest is None else newest.block.at,
         compacting=compacting,
         until=lease.expires_at if lease is not None and compacting else None,

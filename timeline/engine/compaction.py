@@ -246,7 +246,7 @@ class _Compaction:
 
     def _written(self, plan: Plan) -> WrittenSummary | None:
         """Return the summary of the planner, or of the application's hook cut to the plan's caps, if any."""
-        number = self.pressure.window.rounds + 1
+        number = self.pressure.window.compactions + 1
         if plan.written is not None:
             return WrittenSummary(plan.written, WrittenBy(summarizer=plan.written_by), number)
         own = unheaded(self.own_summary, self.pressure.policy.form)

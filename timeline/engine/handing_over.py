@@ -58,7 +58,7 @@ async def _summary(conversation: Conversation, instructions: str, original_task:
         max_tokens=max(_LEAST, policy.max_tokens // _SHARE),
         counter=conversation.counter,
         instructions=instructions,
-        compaction_number=window.rounds + 1,
+        compaction_number=window.compactions + 1,
         original_task=original_task,
         too_long="cut",
     )

@@ -60,7 +60,7 @@ def take_snapshot(fold: Fold) -> Snapshot:
         state={
             "items": [_dump_item(item) for item in items],
             "turns": fold.turns.dump(),
-            "rounds": window.rounds,
+            "rounds": window.compactions,
             "setback": None if window.setback is None else list(astuple(window.setback)),
             "policy": window.policy,
             "origin": None if window.origin is None else window.origin.model_dump(mode="json", exclude_defaults=True),
@@ -271,7 +271,7 @@ def _state(state: dict[str, Any], events: dict[int, Event]) -> FoldState:
     setback, rendered = state.get("setback"), state.get("rendered")
     touch, lease, origin = state.get("touch"), state.get("lease"), state.get("origin")
     return FoldState(
-        rounds=state["rounds"],
+        compactions=state["rounds"],  # as snapshots have named it from the first release on
         setback=None if setback is None else Setback(*setback),
         policy=state.get("policy"),
         rendered=None if rendered is None else _recorded(*rendered),

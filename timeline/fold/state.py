@@ -85,7 +85,7 @@ class FoldState(NamedTuple):
     times as long to change.
 
     Attributes:
-        rounds: how many compactions completed so far.
+        compactions: how many completed so far.
         setback: the last refusal or failure since the last compaction.
         policy: hash of the policy in force, when an event set one.
         origin: what that policy was made from, where it was recorded.
@@ -100,7 +100,7 @@ class FoldState(NamedTuple):
         stages: the entered stages of the work, oldest first; the last one may be in progress.
     """
 
-    rounds: int = 0
+    compactions: int = 0
     setback: Setback | None = None
     policy: str | None = None
     rendered: Recorded | None = None
@@ -166,7 +166,7 @@ class FoldState(NamedTuple):
 
     def compacted(self, payload: CompactionCompleted) -> FoldState:
         """Return the state after a compaction, which ends setback and hold."""
-        return self._replace(rounds=max(self.rounds, payload.round), setback=None, hold=None)
+        return self._replace(compactions=max(self.compactions, payload.round), setback=None, hold=None)
 
     def reverted(self, payload: CompactionReverted) -> FoldState:
         """Return the state after an undo: no automatic compaction follows."""

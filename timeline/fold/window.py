@@ -301,9 +301,9 @@ class Window:
         return max(self.summaries, key=lambda compaction: compaction.round, default=None)
 
     @property
-    def rounds(self) -> int:
+    def compactions(self) -> int:
         """How many compactions completed so far."""
-        return self.state.rounds
+        return self.state.compactions
 
     @property
     def setback(self) -> Setback | None:

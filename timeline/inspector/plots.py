@@ -69,8 +69,8 @@ class Plot:
     """
 
     def __init__(self, info: ConversationInfo, fold: Fold, calls: int, taken_back: Collection[int] = ()) -> None:
-        self.first_version = info.first_version
-        self.seen = info.version
+        self.first_version: int = info.first_version
+        self.seen: int = info.version
         self.fold: Fold = fold
         self.points: list[ChartPoint] = []
         self.marks: list[Mark] = []

@@ -43,7 +43,7 @@ async def show_state(reader: Reader, asked: AskedState) -> State:
         window_start=version + 1 if figures.window_start is None else figures.window_start,
         turn_id=figures.turn_id,
         calls=state.calls,
-        compactions=state.rounds,
+        compactions=state.compactions,
         limit=limit,
         trigger=trigger,
         target=target,

@@ -109,7 +109,7 @@ def summary_requests(
     else:
         history, prefix = joined(*(t for c in earlier for t in (c.parts.history, c.parts.turn_prefix))), ""
     found = None if history or wanted.prompt != "sections" else _leading_summary(finished)
-    number = max(window.rounds, 0 if found is None else _round_of(found.block.text)) + 1
+    number = max(window.compactions, 0 if found is None else _round_of(found.block.text)) + 1
     before = SESSION_SUMMARY.sub("", found.block.text, count=1) if found is not None else history
     asking = _Asking(counter, wanted, number, cut)
     about = [item for item in finished if item is not found]

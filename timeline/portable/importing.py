@@ -199,7 +199,7 @@ class _Snapshots:
     def _takes(self, batch: Sequence[CopiedEvent], *, is_last: bool) -> bool:
         if self._continues or self._compacts:
             fold = self._caught_up()
-            if is_last and (fold.window.rounds or (self._continues and fold.window.window_start > 1)):
+            if is_last and (fold.window.compactions or (self._continues and fold.window.window_start > 1)):
                 return True
             return self._is_straight and is_due(fold, self._kept)
         self._blocks += sum(found.read is None or appended_block(found.read) is not None for found in batch)

@@ -204,7 +204,7 @@ def _compaction(
         covers=window.covers_between(0, cut),
         parts=SummaryParts(history=recorded.summary),
         split_turn_id=divided,
-        round=window.rounds + 1,
+        round=window.compactions + 1,
         reason="imported",
         source="imported",
         before_tokens=window.tokens,
