@@ -22,6 +22,7 @@ from timeline.engine.equipment import Equipment
 from timeline.engine.renderer import Renderer
 from timeline.events import BlockAppended, CompactionCompleted, ConversationOpened, Covers, SummaryParts, WrittenBy
 from timeline.fold.fold import Fold
+from timeline.home import check_asyncio
 from timeline.log.dry_run import FoldedLog
 from timeline.planning.drop_oldest import NOTICE_BEGINNING
 from timeline.planning.summary_block import form_meta
@@ -177,6 +178,7 @@ async def compact_messages(
         InvalidBlock: a message is not valid.
         ContextOverflow: the list is above the limit and cannot be made smaller.
         BudgetImpossible: system prompt, tools and reserves leave no room at all.
+        StoreError: no event loop of asyncio runs, such as under trio.
 
     Example:
         ```python
@@ -188,6 +190,7 @@ async def compact_messages(
         assert len(result.messages) < 40
         ```
     """
+    check_asyncio("compact_messages")
     checks.of_kind("policy", policy, Policy, "must be a policy, such as policies.keep_last()")
     checks.of_kind("messages", messages, list, "must be a list of messages")
     checks.parts(None, summarizer)

@@ -8,6 +8,7 @@ import pytest
 
 from tests.invariants.wires import check_openai_chat
 from timeline import compact_messages, policies
+from timeline.errors import StoreError
 from timeline.wire.neutral import INTERRUPTED
 
 TALK = [("user", "Question. " * 150), ("assistant", "Answer. " * 150)] * 10
@@ -80,3 +81,10 @@ async def test_a_call_that_the_user_went_on_behind_keeps_the_word_that_nothing_c
     compacted = await compact_messages(given, policies.cut_point(max_tokens=2_000))
     assert [message["content"] for message in compacted.messages[-3:]] == [INTERRUPTED, INTERRUPTED, "Never mind."]
     check_openai_chat({"messages": compacted.messages})
+
+
+def test_without_an_event_loop_of_asyncio_no_list_is_compacted() -> None:
+    """Under another library, such as trio, it worked until the first compaction, and ended in an error of Python's."""
+    messages = [{"role": "user", "content": "Write a card."}]
+    with pytest.raises(StoreError, match=r"compact_messages needs a running event loop of asyncio.*timeline\.sync"):
+        compact_messages(messages, policies.cut_point(max_tokens=8_000)).send(None)
