@@ -123,6 +123,13 @@ def asking(refuse: Callable[[dict[str, Any]], Exception | None], sent: list[dict
         (RuntimeError("400 INVALID_ARGUMENT. The document has no pages."), MediaRefused(crowd=False)),
         (of_anthropic("Too many images and documents: 104 + 0 > 100"), MediaRefused(crowd=True)),
         (of_anthropic("A maximum of 100 PDF pages may be provided."), MediaRefused(crowd=True)),
+        (of_anthropic("Too much media: 0 document pages + 103 images > 100"), MediaRefused(crowd=True)),
+        (
+            of_openai("request contains 52 images, exceeding the maximum of 50 allowed per request"),
+            MediaRefused(crowd=True),
+        ),
+        (of_openai("Image count 5 exceeds limit 4 per request."), MediaRefused(crowd=True)),
+        (of_openai("too many images in the message, max allowed is 16", 500), MediaRefused(crowd=True)),
         (of_openai("The limit of 20 images for a request is exceeded: 24"), MediaRefused(crowd=True)),
         (of_openai("Total image size is 54.2MB, which exceeds the allowed limit of 50MB."), MediaRefused(crowd=True)),
         (

@@ -112,7 +112,7 @@ def test_a_context_limit_error_is_recognised_with_its_figures(error: Exception, 
             ),
             (8_192, 7_000, 4_096),
         ),
-        ("Input length (265330) exceeds model's maximum context length (262144).", (262_144, None)),
+        ("Input length (265330) exceeds model's maximum context length (262144).", (262_144, 265_330)),
         (
             "Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length",
             (32_768, 40_000),
@@ -154,6 +154,24 @@ def test_a_context_limit_error_is_recognised_with_its_figures(error: Exception, 
             ),
             (4_097, 4_000, 1_000),
         ),
+        (
+            (
+                "Requested token count exceeds the model's maximum context length of 262144 tokens. You requested a "
+                "total of 270128 tokens: 261936 tokens from the input messages and 8192 tokens for the completion."
+            ),
+            (262_144, 261_936, 8_192),
+        ),
+        (
+            (
+                "This model's maximum context length is 262144 tokens. However, you requested 0 output tokens and your "
+                "prompt contains at least 262145 input tokens, for a total of at least 262145 tokens."
+            ),
+            (262_144, 262_145),
+        ),
+        ("Prompt length 131100 exceeds the maximum context length 131072", (131_072, 131_100)),
+        ("Input length 131393 exceeds the maximum allowed input length of 131040 tokens.", (131_040, 131_393)),
+        ("Prompt has 256,468 tokens, but the configured context size is 256,000 tokens", (256_000, 256_468)),
+        ("tokens in request more than max tokens allowed", ()),
     ],
     ids=lambda value: str(value)[:60],
 )
@@ -176,6 +194,12 @@ def test_the_wording_of_each_provider_and_server_is_known(message: str, limit: t
 def test_a_refusal_in_another_language_is_recognised_by_its_code(code: str | int, message: str) -> None:
     """The provider's documentation names it, with messages that differ by host."""
     assert context_limit(of_openai(message, code=code)) == ContextLimit()
+
+
+@pytest.mark.parametrize("code", ["context_too_large", "prompt_too_long", "exceed_context_size_error"])
+def test_a_refusal_that_says_nothing_else_is_recognised_by_its_code(code: str) -> None:
+    """Gateways pass on the code, and put words of their own beside it."""
+    assert context_limit(of_openai("Upstream request failed", code=code)) == ContextLimit()
 
 
 def test_a_code_that_is_a_number_is_no_status() -> None:

@@ -27,6 +27,8 @@ _STATUSES: Final = frozenset({None, 400, 413, 422, 500})
 _CODES: Final = frozenset(
     {
         *("context_length_exceeded", "context_window_exceeded", "request_too_large"),
+        *("context_too_large", "prompt_too_long"),  # gateways in front of OpenAI's and Anthropic's models
+        "exceed_context_size_error",  # llama.cpp
         "1261",  # Zhipu, whose messages are Chinese or English by the host
         *("tokens_too_long", "336103"),  # Qianfan, its second interface and its first
         "10907",  # Spark, whose messages are Chinese
@@ -61,6 +63,9 @@ _MESSAGES: Final = (
     r"|`inputs` (tokens \+ `max_new_tokens` must be <=|must have less than)"  # Text Generation Inference
     r"|tokens in the prompt cannot exceed"  # Cohere
     r"|input tokens exceeds maximum length|too many input tokens"  # Bedrock
+    r"|tokens in request more than max tokens allowed"  # servers of OpenAI's form
+    r"|exceeds the maximum allowed input length"  # Poolside
+    r"|the configured context size is \d"  # ds4-server
 )
 """The providers' messages for such errors, as their users reported them until November 2026.
 
@@ -69,7 +74,7 @@ All of these are compiled with the first error: it takes 15 ms, which each start
 _NUMBER: Final = r"(\d[\d,_]*)"
 _LIMITS: Final = (
     rf"> {_NUMBER}",
-    rf"maximum (?:context|prompt|model) length (?:is |of |\(){_NUMBER}",
+    rf"maximum (?:context|prompt|model) length (?:is |of |\()?{_NUMBER}",
     rf"maximum number of tokens allowed \({_NUMBER}\)",
     rf"only supports up to {_NUMBER}",
     rf"model with {_NUMBER} maximum context",
@@ -85,13 +90,15 @@ _INPUTS: Final = (
     rf"prompt is too long: {_NUMBER} tokens",
     rf"context limit: {_NUMBER} \+",
     rf"token count(?::| is| of)? \(?{_NUMBER}",
-    rf"(?:request contains|request has|prompt contains) {_NUMBER} ",
+    rf"(?:request contains|request has|prompt has|prompt contains)(?: at least)? {_NUMBER} ",
+    rf"{_NUMBER} tokens from the input",
     rf"(?:input|request|prompt|input tokens) \((?:length )?{_NUMBER}",
+    rf"(?:input|prompt) length \(?{_NUMBER}",
     rf"(?:given:|received|current length is|keep the first|\(requested:) {_NUMBER}",
     rf"you requested (?:about )?{_NUMBER} tokens",
 )
 _OUTPUTS: Final = (
-    rf"{_NUMBER} (?:in|for) the (?:completion|output)",
+    rf"{_NUMBER} (?:tokens )?(?:in|for) the (?:completion|output)",
     rf"\+ {_NUMBER} >",
     rf"tokens'? is too large: {_NUMBER}",
     rf"{_NUMBER} `max_new_tokens`",

@@ -17,13 +17,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _TOO_LARGE: Final = 413
-_STATUSES: Final = frozenset({None, 400, 404, _TOO_LARGE, 422})
+_STATUSES: Final = frozenset({None, 400, 404, _TOO_LARGE, 422, 500})
 _CROWD: Final = (
     r"many-image requests"  # Anthropic: above 20 pictures each may have fewer pixels
     r"|too many (images|documents|pictures)"  # Anthropic, Bedrock
-    r"|maximum of \d+ (pdf pages|images)"  # Anthropic
+    r"|maximum of \d+ (pdf pages|images)|too much media"  # Anthropic
     r"|at most \d+ (image|document|audio|video)"  # vLLM
     r"|limit of \d+ images"  # OpenAI
+    r"|request contains \d+ images|image count \d+ exceeds"  # gateways
     r"|total image size"  # OpenAI
     r"|request (payload )?size exceeds"  # Gemini
     r"|request is too large to send"  # GitHub Copilot
