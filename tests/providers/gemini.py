@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from base64 import b64encode
+from base64 import b64encode, urlsafe_b64decode
 from typing import TYPE_CHECKING, Any, Final
 
 from google.genai import types
@@ -19,8 +19,13 @@ if TYPE_CHECKING:
 _CONTENTS: Final = TypeAdapter(list[types.Content])
 _TOOLS: Final = TypeAdapter(list[types.Tool])
 _DEMANDS_SIGNATURES: Final = re.compile(r"gemini-[3-9]")
-_SKIPPED: Final = b"skip_thought_signature_validator"
-"""What Google's documentation tells to send for calls that another model made."""
+_SKIPPED: Final = frozenset(
+    {b"skip_thought_signature_validator", urlsafe_b64decode("skip_thought_signature_validator")}
+)
+"""What Google's documentation tells to send for calls that another model made: these bytes, or this literal text.
+
+The API takes both: frameworks put the bytes into base64, and others send the text as if it was base64.
+"""
 _FIELDS: Final = {
     "model",
     "contents",
@@ -75,7 +80,7 @@ def _check_signatures(contents: list[types.Content]) -> None:
         call = next((part for part in content.parts or () if part.function_call), None)
         if call is None or call.function_call is None:
             continue
-        if call.thought_signature not in {_signature(call.function_call.id or ""), _SKIPPED}:
+        if call.thought_signature not in {_signature(call.function_call.id or ""), *_SKIPPED}:
             raise BrokenRequest(
                 f"Function call `{call.function_call.name}` in the {number}. content block is missing a "
                 "thought_signature."

@@ -212,6 +212,15 @@ TAKEN: Final[dict[str, tuple[Wire, dict[str, Any]]]] = {
         ),
     ),
     "gemini": (gemini.WIRE, generate(("user", [{"text": "x"}]), ("model", [_CALL]), ("user", [_ANSWER]))),
+    "gemini call of another model with the literal text of the documentation": (
+        gemini.WIRE,
+        generate(
+            ("user", [{"text": "x"}]),
+            ("model", [{**_CALL, "thoughtSignature": "skip_thought_signature_validator"}]),
+            ("user", [_ANSWER]),
+            model="gemini-3",
+        ),
+    ),
     "gemini unsigned call of an earlier turn": (
         gemini.WIRE,
         generate(("user", [{"text": "x"}]), ("model", [_CALL]), ("user", [_ANSWER, {"text": "y"}]), model="gemini-3"),
