@@ -29,6 +29,7 @@ _KEYS: Final = frozenset(
 _OPENING: Final = re.compile(
     r"\W*(?:"
     r"(?:[\w.]+ ){0,2}[\w.]*(?:error|exception)(?:\s*[:(\[{\u2014-]|\s+code\b|\s+\d{3}\b|\s*\Z)"
+    r"|error (?:while |when |in )?(?:generating|creating|writing|getting) (?:the |a )?(?:summary|response)"
     r"|(?:http[ /.\d]*|status(?: code)?:? ?)?[45]\d\d\b"
     r"|(?:you've|you have|we've|we have) (?:hit|reached|exceeded) (?:your|the)\b"
     r"|(?:rate|usage|token|request) limit\b|too many requests|service (?:temporarily )?unavailable"
@@ -52,6 +53,7 @@ _WORDS_OF_ERRORS: Final = (
     "when while for the and not was try trying reach reached reaching could cannot unable process processing "
     "response respond responded received returned unexpected unknown occurred happened something went wrong "
     "openai anthropic azure google gemini bedrock litellm claude client call calls endpoint url resource exhausted "
+    "generating creating writing getting summary "
     "page site website please visit check documentation docs platform learn more information"
 )
 _OF_ERRORS: Final = frozenset(_WORDS_OF_ERRORS.split())

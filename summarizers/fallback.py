@@ -22,6 +22,7 @@ from timeline.ports import Summary, name_of, window_of
 from timeline.usage import Usage, total_usage
 from timeline.wire.refusals import cause_of
 
+from .call_texts import CALL_TEXT, is_call_text
 from .error_texts import ERROR_TEXT, is_error_text
 from .invented import invented_names, without_names
 from .progressive import ABSURD, REFUSED, cut_to_cap
@@ -234,13 +235,15 @@ def _absurd(text: str, request: SummaryRequest) -> _Failure | None:
 
 
 def _empty(text: str, request: SummaryRequest) -> _Failure | None:
-    """Refuse a text that shows nothing, headings that the author was asked to fill alone, a refusal or an error."""
+    """Refuse a text that shows nothing, headings alone that the author was asked to fill, a refusal, error or call."""
     body = _HEADINGS.sub("", text)
     if not shows(body):
         return _Failure("the answer is empty", "empty")
     if is_refusal(body, request):
         return _Failure(REFUSED, "refused")
-    return _Failure(ERROR_TEXT, "error") if is_error_text(body, request) else None
+    if is_error_text(body, request):
+        return _Failure(ERROR_TEXT, "error")
+    return _Failure(CALL_TEXT, "error") if is_call_text(body) else None
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from timeline.errors import SummarizerFailed
 from timeline.frozen import sha256_hex
 
+from .call_texts import CALL_TEXT, is_call_text
 from .error_texts import ERROR_TEXT, is_error_text
 from .layouts import UNKNOWN_TASK, incorporates
 from .original_task import original_task
@@ -180,8 +181,8 @@ def accepted(answer: object, request: SummaryRequest) -> LastAnswer:
     """Check an answer against the cap: an answer up to twice as long is cut at a line or sentence, and marked as cut.
 
     Raises:
-        SummarizerFailed: the answer is no text, empty, a refusal, an error, or longer than twice the cap where the
-            request does not have it cut.
+        SummarizerFailed: the answer is no text, empty, a refusal, an error, a call, or longer than twice the cap where
+            the request does not have it cut.
     """
     max_tokens, counter = request.max_tokens, request.counter
     if not isinstance(answer, str):
@@ -193,6 +194,8 @@ def accepted(answer: object, request: SummaryRequest) -> LastAnswer:
         raise SummarizerFailed([REFUSED], cause="refused")
     if is_error_text(text, request):
         raise SummarizerFailed([ERROR_TEXT], cause="error")
+    if is_call_text(text):
+        raise SummarizerFailed([CALL_TEXT], cause="error")
     if request.too_long == "cut":
         return cut_to_cap(text, request)
     tokens = counter.count(text)
