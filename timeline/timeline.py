@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, TypeVar
 from timeline import checks
 from timeline.agent import stages
 from timeline.agent.calibration import Calibration, calibration_of
-from timeline.agent.length_stop import CUT_OFF, LengthStop, check_stop, ends_half_said
+from timeline.agent.length_stop import CUT_OFF, LengthStop, check_stop, ends_half_said, full_window
 from timeline.agent.list_follower import ListFollower
 from timeline.agent.measured_calls import MeasuredCalls
 from timeline.agent.messages import QUESTION, injected_pair
@@ -35,7 +35,13 @@ from timeline.engine.policy_steps import compact_now
 from timeline.engine.pressure import Pressure
 from timeline.engine.recording import record_context, record_late, record_overflow
 from timeline.engine.renderer import prepared
-from timeline.engine.retry import call_with_retry, may_give_way, render_smaller, warn_of_limit
+from timeline.engine.retry import (
+    call_with_retry,
+    compact_for_full_window,
+    may_give_way,
+    render_smaller,
+    warn_of_limit,
+)
 from timeline.engine.warm import not_sent
 from timeline.errors import (
     BlockProtected,
@@ -48,7 +54,7 @@ from timeline.errors import (
     InvalidBlock,
     UndoUnavailable,
 )
-from timeline.events import ConversationOpened, ParentLink
+from timeline.events import ConversationOpened, ModelCalled, ParentLink
 from timeline.events.other_payloads import RetentionSet
 from timeline.lifecycle import INTERVAL, follow
 from timeline.lifecycle.observer import Observer
@@ -1107,7 +1113,7 @@ class Timeline(TimelineView):
             return None
         await record_failure(self._conversation, error, given(now), request=request, context=context, duration=None)
         if earlier is not None and refusal is not None:
-            warn_of_limit(context, refusal)
+            warn_of_limit(context.policy, refusal)
             sent = [earlier.account.sent, context.account.sent]
             raise ContextRefused(sent=sent, limit=refusal.limit, target=refusal.target(sent[0]), tried=()) from error
         neutral = context.neutral
@@ -1472,9 +1478,10 @@ class Timeline(TimelineView):
         """Record a reply that was cut off for want of room, and compact if the context is the reason.
 
         Sets aside the calls that were cut off, and draws up the account of the next request. If a compaction is due and
-        makes room, the loop can go on with another render. Otherwise it has to end, because the answer itself is longer
-        than the model may write. If the next request would end with half an answer, a user's block is appended that
-        asks the model to go on.
+        makes room, the loop can go on with another render. So it can if the provider said that the model's window was
+        full: then the context is compacted even if the policy allows more. Otherwise the loop has to end, because the
+        answer itself is longer than the model may write. If the next request would end with half an answer, a user's
+        block is appended that asks the model to go on.
 
         ``reply`` may also be the blocks of a recorded reply, such as a stream's. ``system`` and ``tools`` are those of
         the next request; the other arguments are those of `record`.
@@ -1487,8 +1494,10 @@ class Timeline(TimelineView):
         system, tools, _ = prepared(system, tools, ())
         if reply and isinstance(reply, list | tuple) and all(isinstance(block, Block) for block in reply):
             blocks: Sequence[Block] = reply
+            called = await self._call_of(blocks)
         else:
-            check_stop(read_response(reply, unnamed=self._new_name(at)))
+            called = read_response(reply, unnamed=self._new_name(at)).called
+            check_stop(called)
             blocks = await self.record(reply, started_at=started_at, duration=duration, request=request, now=now)
         # The reply is stored before anything is compacted: a compaction that fails must not lose it.
         await self._conversation.catch_up()
@@ -1496,6 +1505,8 @@ class Timeline(TimelineView):
         decisions: list[TakenDecision] = []
         if account.over_trigger:
             decisions = await take_due_decisions(self._pressure(account.fixed, now), self._renderer.known)
+        elif called is not None and (limit := full_window(called)) is not None:
+            decisions = await compact_for_full_window(self._pressure(account.fixed, now), limit)
         goes_on = any(taken.made_room for taken in decisions)
         if goes_on and ends_half_said(self.window):
             await self._conversation.append_new([CustomBlock(type="injected.go_on", author="user", text=CUT_OFF)], at)
@@ -1530,6 +1541,15 @@ class Timeline(TimelineView):
     def _pressure(self, fixed: FixedPart, now: datetime | None) -> Pressure:
         compactor = self._compactor.at(self._log.fold)
         return Pressure(compactor, self._log, fixed, moment(now, self._clock), given(now), sent=self._conversation.sent)
+
+    async def _call_of(self, blocks: Sequence[Block]) -> ModelCalled | None:
+        """Return the recorded call that brought these blocks of a response; None if there is none."""
+        rendered = self.window.rendered
+        since = 0 if rendered is None else rendered.version
+        events = [event async for event in self._store.read(self.id, after=since, types=["model.called"])]
+        calls = [event.payload for event in events if isinstance(event.payload, ModelCalled)]
+        ids = {block.response_id for block in blocks}
+        return next((call for call in reversed(calls) if call.response_id in ids), None)
 
     def _new_name(self, at: datetime | None) -> str:
         """Return a name for a response that brings none."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from anthropic.types import Message
@@ -16,6 +16,9 @@ from timeline import policies
 from timeline.blocks import ToolResult
 from timeline.errors import InvalidArgument, UnknownResponse
 from timeline.store.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
 
 CUT_OFF = "Your last answer was cut off for want of room. Go on where it ended."
 POLICY = small_policy(max_tokens=4_000, keep_recent_tokens=400)
@@ -92,6 +95,61 @@ async def test_nothing_of_the_reply_is_lost() -> None:
     assert kept["interrupted"] is True
     assert kept["cut_calls"] == list(stop.discarded)
     assert kept["cut_calls"] == [{"call_id": "call_2", "name": "cat", "arguments": '{"path": "src/ma'}]
+
+
+def anthropic_full(**usage: int) -> Message:
+    """Return a message of Anthropic's that filled the model's window."""
+    full = {"stop_reason": "model_context_window_exceeded", "content": [{"type": "text", "text": "I was"}]}
+    return anthropic_reply(**full, usage={"input_tokens": 2_900, "output_tokens": 100, **usage})
+
+
+@pytest.mark.parametrize("reply", [anthropic_full, lambda: anthropic_full(input_tokens=0, output_tokens=0)])
+async def test_where_the_models_window_was_full_the_context_is_made_smaller_whatever_the_policy_allows(
+    reply: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each later answer would end at once; the provider's figures say how much smaller, and which limit to set."""
+    store = MemoryStore()
+    timeline = await opened(store, policy=POLICY.model_copy(update={"max_tokens": 40_000}), summarizer=Scribe())
+    await timeline.append(*FULL, prompt())
+    before = (await timeline.render(now=AT)).account.sent
+    stop = await timeline.after_length_stop(reply(), now=AT)
+    assert (stop.exit, [taken.kind for taken in stop.decisions]) == (None, ["compacted"])
+    assert stop.account.sent <= 0.7 * before
+    assert [compaction.reason for compaction in await payloads_of(store, "compaction.completed")] == ["refused"]
+    assert ("Give the conversation a policy with max_tokens=3000" in caplog.text) is (reply is anthropic_full)
+    assert (await timeline.render(now=AT)).to_openai_chat()["messages"][-1]["content"] == CUT_OFF
+    assert (await timeline.verify()).ok
+
+
+async def test_where_the_models_window_was_full_and_nothing_gives_way_the_loop_ends() -> None:
+    """The refusal or the failure is among the decisions."""
+    timeline = await opened(MemoryStore(), policy=POLICY)
+    await timeline.append(prompt())
+    stop = await timeline.after_length_stop(anthropic_full())
+    assert (stop.exit, [taken.kind for taken in stop.decisions]) == ("max_tokens", ["refused"])
+    policy = small_policy(max_tokens=40_000, keep_recent_tokens=400, on_failure="unchanged")
+    timeline = await opened(MemoryStore(), policy=policy, summarizer=Mute())
+    await timeline.append(*FULL, prompt())
+    stop = await timeline.after_length_stop(anthropic_full())
+    assert (stop.exit, [taken.kind for taken in stop.decisions]) == ("max_tokens", ["failed"])
+
+
+async def test_a_stream_that_filled_the_models_window_is_known_by_its_recorded_call() -> None:
+    """Its blocks do not say why it ended."""
+    timeline = await opened(MemoryStore(), policy=POLICY.model_copy(update={"max_tokens": 40_000}), summarizer=Scribe())
+    await timeline.append(*FULL, prompt())
+    await timeline.render(now=AT)
+    events = [dict(event) for event in ANTHROPIC_EVENTS]
+    delta = next(event for event in events if event["type"] == "message_delta")
+    delta["delta"] = {"stop_reason": "model_context_window_exceeded", "stop_sequence": None}
+
+    async def stream() -> AsyncIterator[dict[str, Any]]:
+        for event in events:
+            yield event
+
+    stop = await timeline.after_length_stop(await timeline.record_stream(stream()), now=AT)
+    assert "compacted" in [taken.kind for taken in stop.decisions]
+    assert stop.exit is None
 
 
 async def test_a_reply_that_is_recorded_already_is_not_recorded_again() -> None:

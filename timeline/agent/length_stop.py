@@ -2,7 +2,8 @@
 
 A length stop has two causes. If the context has grown too large, compacting makes room and the model goes on. If not,
 the answer itself is longer than the model may write, and asking again would end the same way. The rule is that of the
-keep-ratio design (003) [keep_ratio].
+keep-ratio design (003) [keep_ratio]. Some providers say that the model's own window was full; then the context is too
+large for the model, whatever the policy allows.
 """
 
 from __future__ import annotations
@@ -13,16 +14,19 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from timeline.blocks import Block, ToolCall
 from timeline.errors import InvalidArgument
 from timeline.projection.project import Projector
+from timeline.wire.refusals import ContextLimit
 from timeline.wire.responses import OUT_OF_ROOM
 
 if TYPE_CHECKING:
+    from timeline.events import ModelCalled
     from timeline.fold.window import Window
     from timeline.planning.account import Account
     from timeline.projection.reports import TakenDecision
-    from timeline.wire.responses import ModelResponse
 
 CUT_OFF: Final = "Your last answer was cut off for want of room. Go on where it ended."
 """The user's message behind half an answer: without it, the next request would end with the answer."""
+_WINDOW_FULL: Final = frozenset({"model_context_window_exceeded", "model_length"})
+"""Finish reasons of a response that filled the model's window: Anthropic's, Bedrock's and Zhipu's; Mistral's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +54,28 @@ class LengthStop:
         return tuple(block for block in self.blocks if isinstance(block, ToolCall))
 
 
-def check_stop(response: ModelResponse) -> None:
+def check_stop(called: ModelCalled) -> None:
     """Check that a response ended for lack of room.
 
     Raises:
         InvalidArgument: it ended for another reason.
     """
-    finish = response.called.finish_reason
+    finish = called.finish_reason
     if finish not in OUT_OF_ROOM:
         raise InvalidArgument("reply", f"ended with {finish!r}, not because it ran out of room; use record(reply)")
+
+
+def full_window(called: ModelCalled) -> ContextLimit | None:
+    """Return the model's own limit if a response filled its window; None if it ended for another reason.
+
+    Request and response filled the window together. A response during which tools of the server ran reports more.
+    """
+    if called.finish_reason not in _WINDOW_FULL:
+        return None
+    if called.server_tools or not called.usage.sent_tokens:
+        return ContextLimit()
+    sent = called.usage.sent_tokens
+    return ContextLimit(limit=sent + called.usage.output_tokens, input=sent)
 
 
 def ends_half_said(window: Window) -> bool:

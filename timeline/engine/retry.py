@@ -14,9 +14,10 @@ from timeline.display.logs import logger_of
 from timeline.engine.hiding import CompactionProgress, hide_planned
 from timeline.engine.policy_steps import run_steps
 from timeline.engine.restoring import restore
-from timeline.errors import CompactionRefused, ContextRefused
+from timeline.errors import CompactionRefused, CompactionSuperseded, ContextRefused, SummarizerFailed
 from timeline.planning.hide_parts import outweighs_text, plan_media, plan_reasoning
 from timeline.planning.repeats import References
+from timeline.projection.reports import TakenDecision
 from timeline.wire import encoded_alone
 from timeline.wire.refused_parts import ReasoningRefused, refused_parts
 
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from timeline.engine.pressure import Pressure
     from timeline.fold.window import Window
     from timeline.planning.plans import HideDecision
+    from timeline.policy.model import Policy
     from timeline.projection.context import RenderedContext
-    from timeline.projection.reports import TakenDecision
     from timeline.wire.refusals import ContextLimit
     from timeline.wire.refused_parts import PartsRefused
 
@@ -97,7 +98,7 @@ async def render_smaller(
         ContextRefused: its size was refused, and it did not get smaller.
         CompactionSuperseded, SummarizerFailed: as `compact_to`.
     """
-    warn_of_limit(context, refusal)
+    warn_of_limit(context.policy, refusal)
     sent = context.account.sent
     target = None if refusal is None else refusal.target(sent)
     tried = await make_smaller(pressure, context, target, parts)
@@ -133,7 +134,9 @@ async def make_smaller(
     if parts is not None and (target is None or outweighs_text(pressure.window)):
         plan = _plan_without(pressure, context, parts)
         tried = [_described(taken) for taken in await hide_planned(plan, CompactionProgress(pressure))]
-    return tried if tried or target is None else await compact_to(pressure, target)
+    if tried or target is None:
+        return tried
+    return [_described(taken) for taken in await compact_to(pressure, target)]
 
 
 def _plan_without(
@@ -147,9 +150,9 @@ def _plan_without(
     return partial(plan_media, policy=policy, counter=counter, crowd=parts.crowd, named=named)
 
 
-def warn_of_limit(context: RenderedContext, refusal: ContextLimit | None) -> None:
+def warn_of_limit(policy: Policy, refusal: ContextLimit | None) -> None:
     """Warn where a policy allows more than the model takes: each context that grows too large is refused first."""
-    limit, allowed = None if refusal is None else refusal.limit, context.policy.max_tokens
+    limit, allowed = None if refusal is None else refusal.limit, policy.max_tokens
     if limit is not None and limit < allowed:
         _LOGGER.warning(
             "the model takes %d tokens and the policy allows %d (max_tokens): a context between the two is compacted "
@@ -160,8 +163,8 @@ def warn_of_limit(context: RenderedContext, refusal: ContextLimit | None) -> Non
         )
 
 
-async def compact_to(pressure: Pressure, target: int) -> list[str]:
-    """Compact until a request counts at most ``target`` tokens, or nothing more is gained; return what was done.
+async def compact_to(pressure: Pressure, target: int) -> list[TakenDecision]:
+    """Compact until a request counts at most ``target`` tokens, or nothing more is gained; return the decisions.
 
     Tokens that are counted and not sent are added to the target, since the policy's decisions count them, too. Results
     that leave out what a compaction took out of sight are shown whole again at once: otherwise the next render would do
@@ -172,23 +175,34 @@ async def compact_to(pressure: Pressure, target: int) -> list[str]:
         SummarizerFailed: no summarizer gave a usable answer.
     """
     pressure = replace(pressure, reason="refused")
-    tried: list[str] = []
+    decisions: list[TakenDecision] = []
     references = References()
     for _ in range(pressure.policy.attempts):
         account = await pressure.account()
         if account.sent <= target:
             break
         done = await run_steps(replace(pressure, most=target + pressure.fixed.reserved + account.unsent))
-        tried += [_described(taken) for taken in done.taken]
+        decisions += done.taken
         pressure = done.pressure  # the fixed part is smaller once stages were collapsed
         if isinstance(done.failure, CompactionRefused):
-            tried.append(f"refused ({done.failure.reason})")
+            decisions.append(TakenDecision(kind="refused", reason=done.failure.reason, facts=done.failure.facts))
             break
         done.raise_failure()
         await restore(pressure, references)
-    return tried
+    return decisions
+
+
+async def compact_for_full_window(pressure: Pressure, limit: ContextLimit) -> list[TakenDecision]:
+    """Compact a context that filled the model's window, as one that the model refused; a failure is a decision, too."""
+    warn_of_limit(pressure.policy, limit)
+    sent = (await pressure.account()).sent
+    try:
+        return await compact_to(pressure, limit.target(sent))
+    except (CompactionSuperseded, SummarizerFailed) as failure:
+        return [TakenDecision(kind="failed", reason=str(failure))]
 
 
 def _described(taken: TakenDecision) -> str:
     figures = ", ".join(f"{name} {value}" for name, value in taken.facts.items() if isinstance(value, int))
-    return f"{taken.kind} ({figures})" if figures else taken.kind
+    details = taken.reason if taken.kind == "refused" else figures
+    return f"{taken.kind} ({details})" if details else taken.kind
