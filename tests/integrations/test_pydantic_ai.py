@@ -109,6 +109,35 @@ async def test_a_long_run_is_compacted_and_nothing_is_lost(wire: str) -> None:
     assert (await timeline_.read(path)).text == told[0]
 
 
+@pytest.mark.parametrize("wire", ["openai_chat", "openai_responses"])
+async def test_a_tool_that_was_found_by_a_search_is_offered_behind_the_compactions_of_that_search(wire: str) -> None:
+    """The framework reads from what is sent which tools were found, and searches only among the others."""
+
+    def measure(of: str) -> str:
+        """Measure the moon."""
+        return f"{of}: 3,474 km"
+
+    work = working(16)
+
+    def model(asked: Any) -> Answer:
+        if asked.number == 0:
+            return Answer(calls=(Call("search_tools", {"queries": ["moon"]}),))
+        return Answer(calls=(Call("measure", {"of": "diameter"}),)) if asked.number == 15 else work(asked)
+
+    store = MemoryStore()
+    with FakeProvider(model) as provider:
+        agent = agent_of(provider, store, wire=wire, tools=[bash, Tool(measure, defer_loading=True)])
+        result = await agent.run("Measure it.", conversation_id="c1")
+    assert all_fine(await (await timeline_of(store)).verify(), provider)
+    assert await compactions_in(store, "c1") >= 2
+    assert "discovered_tools" not in provider.asked[-1].text
+    bodies = [asked.body for asked in provider.asked]
+    added = [[item for item in body.get("input", ()) if item.get("type") == "additional_tools"] for body in bodies]
+    offered = ['"measure"' in json.dumps([body["tools"], *more]) for body, more in zip(bodies, added, strict=True)]
+    assert offered == [False, *[True] * (len(offered) - 1)]
+    assert "3,474 km" in str(result.all_messages())
+
+
 async def test_a_second_instance_goes_on_and_the_same_history_appends_nothing(tmp_path: Path) -> None:
     """The log is known by what it says, after a history was stored and loaded too."""
     with FakeProvider(working(8)) as provider:

@@ -108,7 +108,7 @@ def _said(body: dict[str, Any]) -> Said:
     for item in _items(body):
         role = item.get("role")
         if role in _OF_THE_APPLICATION:
-            system.append(texts(item["content"]))
+            system.append(texts(item.get("content", ())))
         elif role:
             said.append((role, texts(item["content"])))
         else:

@@ -47,8 +47,10 @@ with needs("pydantic-ai-slim", "pydantic-ai"):
         SystemPromptPart,
         TextPart,
         ThinkingPart,
+        ToolAvailabilityDeltaPart,
         ToolCallPart,
         ToolReturnPart,
+        ToolSearchReturnPart,
         UserPromptPart,
     )
 
@@ -339,7 +341,7 @@ def to_messages(context: NeutralContext, history: Parted, last: ModelRequest) ->
     found = zip(writer.units, places, writer.ids, strict=True)
     units = [made if place is None else _under_ids(given[place], ids) for made, place, ids in found]
     messages: list[ModelMessage] = []
-    parts = [*history.system, *history.bookkeeping]
+    parts = [*history.system, *history.bookkeeping, *_found_out_of_sight(history.conversation, units)]
     for unit in [*history.leading, *units]:
         if isinstance(unit, ModelResponse):
             messages += [ModelRequest(parts), unit] if parts else [unit]
@@ -347,6 +349,23 @@ def to_messages(context: NeutralContext, history: Parted, last: ModelRequest) ->
         else:
             parts.append(unit)
     return [*messages, replace(last, parts=parts)]
+
+
+def _found_out_of_sight(history: Sequence[Unit], sent: Sequence[Unit]) -> list[ModelRequestPart]:
+    """Say which tools were found by a search whose result is not sent any more.
+
+    The framework offers the tools that it finds in what is sent, and searches among those that are not in the history.
+    Without this part, a tool whose search was covered would be neither offered nor found again.
+    """
+    shown = {*_tools_found(sent)}
+    names = [name for name in dict.fromkeys(_tools_found(history)) if name not in shown]
+    return [ToolAvailabilityDeltaPart(tools_added=names)] if names else []
+
+
+def _tools_found(units: Sequence[Unit]) -> Iterator[str]:
+    for unit in units:
+        if isinstance(unit, ToolSearchReturnPart):
+            yield from (tool["name"] for tool in unit.discovered_tools)
 
 
 class _Writer:
