@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows
+    fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,6 +61,15 @@ def sync_names(folder: Path) -> None:
 def _sync(path: Path, flags: int) -> None:
     descriptor = os.open(path, flags | _FLAGS)
     try:
-        os.fsync(descriptor)
+        _flush(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _flush(descriptor: int) -> None:
+    whole = getattr(fcntl, "F_FULLFSYNC", None)  # of macOS, where fsync ends when the drive has the bytes in a cache
+    if whole is not None:
+        with suppress(OSError):  # a file system that has no such call, or a failure of the disk, which fsync reports
+            fcntl.fcntl(descriptor, whole)
+            return
+    os.fsync(descriptor)

@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
+import os
 import sqlite3
 import subprocess
 import sys
@@ -15,6 +17,7 @@ import pytest
 from timeline import open_store
 from timeline.errors import NotAStore, StoreClosed, StoreError, StoreFull, StoreLocked, StoreReadOnly, StoreTooNew
 from timeline.store.migrations import APPLICATION_ID
+from timeline.store.private_files import sync_file
 from timeline.store.sqlite import files, lock_files
 from timeline.store.sqlite.connection import is_open_here
 from timeline.store.sqlite.files import connect_writer
@@ -305,6 +308,39 @@ def test_durability_is_what_sqlite_is_told(tmp_path: Path, durability: Durabilit
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
         assert connection.execute("PRAGMA foreign_keys").fetchone() == (1,)
+
+
+@pytest.mark.parametrize(("durability", "each_commit"), [("full", 1), ("normal", 0)])
+def test_on_macos_sqlite_waits_for_the_disk_and_not_for_the_cache_of_the_drive(
+    tmp_path: Path, durability: Durability, each_commit: int
+) -> None:
+    """``full`` at every commit; both before and behind a copy of the log, which could damage the database otherwise."""
+    with closing(connect_writer(tmp_path / "agent.db", durability, 1.0)) as held:
+        assert held.connection.execute("PRAGMA fullfsync").fetchone() == (each_commit,)
+        assert held.connection.execute("PRAGMA checkpoint_fullfsync").fetchone() == (1,)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no fcntl")
+@pytest.mark.parametrize("known", [True, False])
+def test_a_file_is_on_the_disk_and_not_only_in_the_cache_of_the_drive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, known: bool
+) -> None:
+    """As macOS has it, by a call of its own; by the usual one where a file system does not know that."""
+    import fcntl  # noqa: PLC0415 - Windows has none
+
+    calls: list[int | str] = []
+
+    def flush(_: int, call: int) -> None:
+        calls.append(call)
+        if not known:
+            raise OSError(errno.ENOTSUP, "not supported")
+
+    monkeypatch.setattr(fcntl, "F_FULLFSYNC", 51, raising=False)
+    monkeypatch.setattr(fcntl, "fcntl", flush)
+    monkeypatch.setattr(os, "fsync", lambda _: calls.append("fsync"))
+    (tmp_path / "agent.db").touch()
+    sync_file(tmp_path / "agent.db")
+    assert calls == ([51, 51] if known else [51, "fsync"] * 2)  # of the file, and of its folder
 
 
 async def test_an_unknown_durability_is_refused(tmp_path: Path) -> None:
