@@ -31,7 +31,12 @@ class IsDatabase(OSError):
 
 def database_uri(file: Path, query: str) -> str:
     """Return the SQLite URI of a file, with every special character of the path escaped."""
-    return f"{file.absolute().as_uri()}?{query}"
+    return f"{_without_host(file.absolute().as_uri())}?{query}"
+
+
+def _without_host(uri: str) -> str:
+    """Return the URI of a file as SQLite takes it: the server of a Windows share is a part of the path."""
+    return uri if uri.startswith("file:///") else f"file:////{uri.removeprefix('file://')}"
 
 
 def application_id(file: Path) -> int:

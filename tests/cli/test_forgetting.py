@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -76,6 +78,21 @@ def test_what_is_found_goes_into_redact(run: Callable[..., Done], planted: Path,
     for id_ in ("cards", "cards.early", "cards.late"):
         assert run("verify", id_).code == 0
         assert left_in(run("export", id_).out.encode()) == 0
+
+
+@pytest.mark.usefixtures("planted")
+@pytest.mark.parametrize("locale", ["cp1252", "ascii"])
+def test_what_is_found_goes_into_redact_through_a_pipe_whatever_the_locale(
+    run: Callable[..., Done], command: list[str], locale: str
+) -> None:
+    """Pipes of `timeline` are UTF-8 on both ends: a name beyond the locale's letters is redacted, too."""
+    words = [*command, "redact", "--from", "-", "--reason", "asked for", "--yes", "--json"]
+    found = run("find-subject", UNICODE, "--json").out.encode()
+    done = subprocess.run(
+        words, input=found, capture_output=True, check=False, env={**os.environ, "PYTHONIOENCODING": locale}
+    )
+    assert done.returncode == 0, done.stderr
+    assert run("find-subject", UNICODE, "--json").json["places"] == []
 
 
 async def _say_it_in(file: Path, *conversations: str) -> None:

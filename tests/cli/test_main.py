@@ -272,3 +272,24 @@ def test_output_into_a_pipe_is_utf_8_whatever_the_locale(
         [*command, "ls", "--json"], capture_output=True, check=True, env={**os.environ, "PYTHONIOENCODING": "ascii"}
     )
     assert json.loads(done.stdout.decode("utf-8"))[0]["title"] == "Grüße aus 東京"
+
+
+def test_output_into_a_pipe_has_the_same_line_ends_on_every_platform(
+    run: Callable[..., Done], command: list[str], recording: Path, tmp_path: Path
+) -> None:
+    """Where text streams end lines as on Windows, an export into a pipe is the bytes of the file that `-o` writes."""
+    run("import", recording)
+    program = (
+        "import sys\n"
+        "for stream in (sys.stdout, sys.stderr):\n"
+        "    stream.reconfigure(newline='\\r\\n')\n"
+        "from timeline.cli import main\n"
+        "sys.exit(main())\n"
+    )
+    words = ("export", sessions.SESSION, "--format", "markdown")
+    assert run(*words, "-o", tmp_path / "whole.md").code == 0
+    piped = subprocess.run([command[0], "-c", program, *words], capture_output=True, check=True)
+    assert piped.stdout == (tmp_path / "whole.md").read_bytes()
+    refused = subprocess.run([command[0], "-c", program, "show", "nothing"], capture_output=True, check=False)
+    assert refused.stderr.startswith(b"timeline: ")
+    assert b"\r" not in refused.stderr

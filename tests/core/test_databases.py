@@ -5,11 +5,12 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import PureWindowsPath
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from timeline.databases import IsDatabase, application_id, is_database, read_file, read_text
+from timeline.databases import IsDatabase, application_id, database_uri, is_database, read_file, read_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,6 +58,27 @@ def test_a_database_is_known_and_left_as_it_is(tmp_path: Path, journal: str) -> 
         with pytest.raises(IsDatabase, match="it is a SQLite database"):
             read(file)
     assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize(
+    ("path", "uri"),
+    [
+        (r"C:\my agents\a.db", "file:///C:/my%20agents/a.db?mode=ro"),
+        (r"\\server\share\a.db", "file:////server/share/a.db?mode=ro"),
+        (r"\\wsl$\Debian\home\a.db", "file:////wsl%24/Debian/home/a.db?mode=ro"),
+    ],
+)
+def test_the_uri_of_a_file_of_windows_names_no_host(path: str, uri: str) -> None:
+    """SQLite refuses one: of a share, the server is a part of the path."""
+
+    class Windows(PureWindowsPath):
+        """A path of Windows that is absolute already."""
+
+        def absolute(self) -> Windows:
+            """Return itself."""
+            return self
+
+    assert database_uri(cast("Path", Windows(path)), "mode=ro") == uri
 
 
 def test_a_database_in_the_making_is_known_by_its_first_page(tmp_path: Path) -> None:

@@ -42,9 +42,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _prepare(stream: TextIO) -> None:
-    """Let a stream accept any text: as UTF-8 in files and pipes, in the terminal's own encoding elsewhere."""
+    """Let a stream accept any text: as UTF-8 in files and pipes, in the terminal's own encoding elsewhere.
+
+    Files and pipes get the same bytes on every platform: Windows would put a carriage return before each newline.
+    """
     if isinstance(stream, TextIOWrapper):
-        stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
+        shown = stream.isatty()
+        stream.reconfigure(
+            encoding=None if shown else "utf-8", errors="backslashreplace", newline=None if shown else "\n"
+        )
 
 
 def _check_output() -> None:

@@ -106,7 +106,7 @@ def _wanted(wish: Wish) -> tuple[dict[str, list[str]], str]:
     if wish.places:
         raise UsageProblem("Give places, or a file of them with --from, not both.")
     try:
-        subject: Any = json.loads(sys.stdin.read() if wish.found == "-" else read_text(wish.found))
+        subject: Any = json.loads(sys.stdin.buffer.read() if wish.found == "-" else read_text(wish.found))
         rows = [row for row in subject["places"] if row["kind"] not in _FOR_EVER]
         text = wish.text or str(subject["text"])
         wanted: dict[str, list[str]] = {}
