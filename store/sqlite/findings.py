@@ -114,7 +114,7 @@ def _beside(file: Path) -> Iterator[DoctorFinding]:
 
 
 def _version(schema: int) -> Iterator[DoctorFinding]:
-    yield from (DoctorFinding("sqlite", "warning", advised) for advised in advice())
+    yield from (DoctorFinding("sqlite", "warning", advised.removesuffix(".")) for advised in advice())
     if sqlite3.sqlite_version_info < WAL_RESET_FIXED and not advice():
         yield DoctorFinding(
             "sqlite",

@@ -12,6 +12,7 @@ import pytest
 from tests.downgrade import before_facts
 from timeline.cli.exits import Exit
 from timeline.ports import SystemClock
+from timeline.store.sqlite import files
 from timeline.store.sqlite.findings import file_system, findings
 from timeline.store.sqlite.sizes import CLASSES
 from timeline.sync import backup, open_store, restore
@@ -178,6 +179,16 @@ def test_doctor_names_a_log_that_a_killed_program_left_and_what_a_restore_kept(
     assert {finding["code"] for finding in run("doctor", "--json").json["remarks"]} >= {"beside"}
     assert {finding["code"] for finding in run("doctor", "--db", left, "--json").json["remarks"]} >= {"log"}
     del simulated
+
+
+def test_where_there_is_no_flock_doctor_warns_of_an_old_sqlite_in_a_sentence(
+    run: Callable[..., Done], simulated: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on Windows; it ends with one full stop."""
+    assert simulated
+    monkeypatch.setattr(files, "LOCKS_FILES", False)
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 51, 2))
+    assert "Let one process write, or upgrade SQLite.\n" in run("doctor").out
 
 
 def test_a_large_log_and_a_network_file_system_are_warned_of(tmp_path: Path) -> None:
