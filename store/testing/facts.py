@@ -309,6 +309,23 @@ class FactContract(ContractBase):
         assert await _subjects(store) == ["one", "no", "two", "four"]
         assert await _subjects(store, conversation=["b", "a"]) == ["one", "no", "two", "four"]
 
+    async def test_a_fork_that_begins_behind_a_result_has_its_fact(self, store: EventStore) -> None:
+        """The last event that both share counts."""
+        await store.append("a", [*command("1", "one"), *command("2", "two")])
+        await store.append("b", [fork("a", 2)])
+        assert await _subjects(store, conversation="b") == ["one"]
+
+    async def test_a_fact_that_conversations_share_is_covered_where_its_owner_covers_it(
+        self, store: EventStore
+    ) -> None:
+        """In whatever order they are asked for."""
+        await store.append("a", command("1", "one"))
+        await store.append("b", [fork("a", 2)])
+        await store.append("a", [compaction(1, 2)])
+        for asked in (["a", "b"], ["b", "a"]):
+            assert [(f.conversation, f.covered) for f in await found(store, conversation=asked)] == [("a", True)]
+        assert [f.covered for f in await found(store, conversation="b")] == [False]
+
     async def test_a_redacted_block_gives_no_facts(self, store: EventStore) -> None:
         """Neither what its result or its call made known, nor what it names, whether it was asked for before or not."""
         for asked in (False, True):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -98,6 +99,17 @@ FIELDS: Final = {
 def test_prompts_name_all_their_fields(version: str) -> None:
     """Each prompt file has exactly the fields that are filled in."""
     assert set(re.findall(r"{(\w+)}", load_prompt(version))) == FIELDS[version]
+
+
+@pytest.mark.parametrize("long", ["task", "original_task", "previous"])
+async def test_a_text_beside_the_record_that_is_longer_than_the_window_is_shortened(long: str) -> None:
+    """Each call has room for a part of the record, in every shape of an answer."""
+    beside: dict[str, Any] = {long: "Keep the cards of each deck apart. " * 1_000}
+    for shape in PROMPTS:
+        model = Model("an answer")
+        request = replace(_request(), prompt=shape, **beside)
+        await CallableSummarizer(model, window_tokens=4_000).summarize(request)
+        assert all(COUNTER.count(prompt) + request.max_tokens <= 4_000 for prompt in model.prompts)
 
 
 @pytest.mark.shows("002-30", "003-21")

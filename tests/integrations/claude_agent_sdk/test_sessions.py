@@ -90,6 +90,24 @@ async def test_in_whatever_batches_a_session_comes_its_log_says_what_an_import_s
     assert Counter(await said_in(store, KEY["session_id"])) == Counter(whole)
 
 
+@pytest.mark.parametrize("seed", range(4))
+async def test_what_a_user_says_while_the_agent_works_is_in_the_log_of_its_session(seed: int, tmp_path: Path) -> None:
+    """The client gives such a prompt to the model beside the conversation: once by its queue, once in a row."""
+    session = Written()
+    session.user("go")
+    session.asks(use("a", command="make"))
+    del session.row("queue-operation", operation="enqueue", content="commit first")["uuid"]
+    del session.row("queue-operation", operation="remove")["uuid"]
+    session.result("a", "made")
+    session.row("attachment", attachment={"type": "queued_command", "prompt": "then push"})
+    session.ends("Done.")
+    store = MemoryStore()
+    await feed(store, session.rows, seed=seed)
+    said = await said_in(store, KEY["session_id"])
+    assert [text for type_, _, text, *_ in said if type_ == "user.prompt"] == ["go", "commit first", "then push"]
+    assert Counter(said) == Counter(await imported(tmp_path, session))
+
+
 async def test_the_log_is_ready_after_each_batch() -> None:
     """The last answer of a turn is there with its call of the model when the turn is over."""
     session = Written()
