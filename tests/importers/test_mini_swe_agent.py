@@ -98,6 +98,18 @@ def test_a_response_has_the_model_and_the_usage_that_it_reports(tmp_path: Path) 
     assert call.usage == Usage(input_tokens=200, output_tokens=40, cache_read_tokens=1_000)
 
 
+def test_a_reply_that_names_no_model_still_has_its_usage(tmp_path: Path) -> None:
+    """Neither the reply nor the run says which model it was; what it used is known all the same."""
+    told = called(1, "ls")
+    told["extra"]["response"] = {key: value for key, value in REPLY.items() if key != "model"}
+    file = tmp_path / "astropy-1.traj.json"
+    document = {"info": {}, "messages": [*OPENING, told], "trajectory_format": "mini-swe-agent-1.1"}
+    file.write_text(json.dumps(document), encoding="utf-8")
+    [recording] = read_recording(file)
+    [call] = [event.payload for event in recording.events if isinstance(event.payload, ModelCalled)]
+    assert (call.model, call.usage) == ("", Usage(input_tokens=200, output_tokens=40, cache_read_tokens=1_000))
+
+
 def test_the_output_that_submits_is_the_result_of_its_command(tmp_path: Path) -> None:
     """The run ends in the middle of the command: the output is in the message that ends it."""
     recording = read(tmp_path, called(1, SUBMIT), ended("Submitted", "diff --git"))

@@ -208,6 +208,17 @@ def test_another_agent_of_the_run_has_a_conversation_of_its_own() -> None:
     assert len(results(main)) == 1
 
 
+def test_an_agent_behind_one_that_was_only_demonstrated_is_read() -> None:
+    """The demonstrations of another agent are left out, and nothing else."""
+    run = Run()
+    run.opening()
+    run.entry("user", "Once upon a time.", is_demo=True, agent="primary")
+    run.entry("user", "Look it up.", agent="helper")
+    run.entry("assistant", "Found.", agent="helper")
+    main, helper = run.read_all()
+    assert helper.id == f"{main.id}.agent-helper"
+
+
 def test_other_attempts_of_a_run_are_conversations_of_their_own() -> None:
     """The chosen attempt stands in the file twice, and is read once."""
     first, second = Run(), Run()
@@ -233,14 +244,15 @@ def test_the_observation_that_ended_the_run_is_its_last_result() -> None:
     assert recording.report.counts == {"missing_time": 1}
 
 
-def test_without_a_history_the_steps_are_read() -> None:
-    """What the model was asked is in the first step, if anywhere."""
+@pytest.mark.parametrize("key", ["query", "messages"])
+def test_without_a_history_the_steps_are_read(key: str) -> None:
+    """What the model was asked is in the first step, if anywhere, under either name."""
     run = Run()
     run.opening()
     asked = list(run.history)
     run.step("ls", "a.py")
     run.step("submit", "diff")
-    run.trajectory[0]["query"] = asked
+    run.trajectory[0][key] = asked
     run.history = []
     recording = run.read()
     assert [b.text for b in blocks(recording)] == [

@@ -266,6 +266,20 @@ async def test_a_failure_may_be_tried_again_and_a_refusal_may_not() -> None:
     assert (refused.reason, refused.can_retry, refused.suggest_new_session) == ("nothing_to_cover", False, False)
 
 
+async def test_a_compaction_that_the_application_forbade_above_the_limit_suggests_no_new_session() -> None:
+    """The compaction would make the context fit, and the application has only to allow it."""
+
+    async def forbid(facts: dict[str, Any]) -> Skip:
+        del facts
+        return Skip("not now")
+
+    timeline = await talk(small_policy(max_tokens=1_000), *FULL, hooks=Hooks(on_before_compaction=forbid))
+    with pytest.raises(ContextOverflow):
+        await timeline.render()
+    [error] = [event for event in await told(timeline._store) if isinstance(event, CompactionErrorEvent)]
+    assert (error.reason, error.suggest_new_session) == ("vetoed", False)
+
+
 @pytest.mark.shows("004-123")
 async def test_a_model_that_failed_is_told_where_another_summary_took_its_place() -> None:
     """The compaction is complete, by the extractive summarizer; what the model's own answer was not is said with it."""
