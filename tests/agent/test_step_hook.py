@@ -255,3 +255,15 @@ async def test_the_texts_of_a_reply_that_a_loop_keeps_as_one_are_known(joint: st
     history += [{"role": "assistant", "content": joint.join(("It is", "42", "."))}, {"role": "user", "content": "y"}]
     await timeline.step_hook("openai_chat").prepare_step(messages=history)
     assert [item.block.text for item in timeline.window.items] == ["x", "It is", "42", ".", "y"]
+
+
+async def test_a_reply_that_is_said_again_is_new_where_the_log_has_the_first_in_several_texts() -> None:
+    """The texts of the log are one reply, and stand for one message of the list."""
+    timeline = await opened(MemoryStore())
+    history: list[Any] = [{"role": "user", "content": "x"}]
+    await timeline.step_hook("openai_chat").prepare_step(messages=history)
+    await timeline.append(*(AssistantCompletion(text=text, response_id="r") for text in ("It is", "42")))
+    said = {"role": "assistant", "content": "It is42"}
+    history += [said, {"role": "user", "content": "y"}, said, {"role": "user", "content": "z"}]
+    await timeline.step_hook("openai_chat").prepare_step(messages=history)
+    assert [item.block.text for item in timeline.window.items] == ["x", "It is", "42", "y", "It is42", "z"]
