@@ -103,6 +103,22 @@ class ForkPoint(NamedTuple):
     version: int
 
 
+class OwnOpening(NamedTuple):
+    """The opening of a fork, as its row has it, and its place in an append, from 0.
+
+    It need not be the first event of its log: a fork that keeps a copy of its past has the opening of its parent there.
+    """
+
+    place: int
+    base: int
+    title: str
+    parent: str
+
+    def opens(self, first: int) -> bool:
+        """Return whether it stands right behind the past that it names, in an append with that first version."""
+        return first + self.place == self.base + 1
+
+
 class Batch(NamedTuple):
     """One append, validated and encoded."""
 
@@ -114,6 +130,8 @@ class Batch(NamedTuple):
     title: str
     parent: str | None
     fork: ForkPoint | None
+    openings: Sequence[OwnOpening]
+    """The openings of forks."""
     compactions: Sequence[tuple[int, Payload]]
     """The source events of digest rows, each with its place in the append, from 0."""
     redacted: Sequence[tuple[int, int]]
@@ -172,6 +190,7 @@ def encode(  # noqa: PLR0917 - the parts of an append
         if sha256_hex(text) != key:
             raise InvalidBlock("values", f"{key!r} is not the sha256 of its text")
     title, parent, fork = _opening(others) if others else ("", None, None)
+    openings = list(_own_openings(others)) if others else ()
     parts = (
         conversation,
         drafts,
@@ -181,6 +200,7 @@ def encode(  # noqa: PLR0917 - the parts of an append
         title,
         parent,
         fork,
+        openings,
         [(n, payload) for n, payload in others if type(payload) in _WITH_ROWS] if others else (),
         [(n, payload.version) for n, payload in others if type(payload) is BlockRedacted] if others else (),
         seals,
@@ -224,7 +244,18 @@ def _opening(payloads: Sequence[tuple[int, Payload]]) -> tuple[str, str | None, 
         return "" if opened is None else opened.title, None, None
     link = opened.parent
     fork = ForkPoint(link.conversation, link.version) if link.relation == "fork" and link.version is not None else None
-    return opened.title, canonical_json(link.model_dump(mode="json")), fork
+    return opened.title, _written_link(link), fork
+
+
+def _own_openings(payloads: Sequence[tuple[int, Payload]]) -> Iterator[OwnOpening]:
+    for place, payload in payloads:
+        link = payload.parent if type(payload) is ConversationOpened else None
+        if type(payload) is ConversationOpened and link is not None and link.relation == "fork" and link.version:
+            yield OwnOpening(place, link.version, payload.title, _written_link(link))
+
+
+def _written_link(link: ParentLink) -> str:
+    return canonical_json(link.model_dump(mode="json"))
 
 
 def _check_text(field: str, text: str) -> None:

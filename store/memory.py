@@ -151,6 +151,9 @@ class MemoryStore(QueryMixin):
             self._all.append((batch.conversation, row))
         log.created_at = log.created_at or batch.drafts[0].at
         log.updated_at = batch.drafts[-1].at
+        for opening in batch.openings:
+            if opening.opens(first) and not log.base:
+                log.title, log.parent_link = opening.title, opening.parent
         if batch.snapshot is not None:
             log.snapshot, log.window_start = batch.snapshot, batch.snapshot.window_start
             log.waypoints[batch.snapshot.version] = packed_whole(batch.snapshot.body)

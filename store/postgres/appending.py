@@ -86,7 +86,7 @@ class AppendGroup:
         self.events.add(batch, after)
         self._keys += [key] * count
         head.version = version = after + count
-        if batch.values or batch.snapshot or batch.compactions or batch.redacted:
+        if batch.values or batch.snapshot or batch.openings or batch.compactions or batch.redacted:
             self.needs_transaction = True
         self.placed.append(_new(PlacedBatch, (number, batch, key, after + 1, version, len(self._keys) - 1)))
 
@@ -189,6 +189,9 @@ async def _write_beside(connection: Connection, written: Sequence[PlacedBatch]) 
             await connection.execute(statements.REPLACE_SNAPSHOT, key, batch.snapshot.version, body, sha256_hex(body))
             waypoint = waypoint_columns(batch.conversation, batch.snapshot)
             await connection.execute(statements.ADD_WAYPOINT, key, *waypoint)
+        for opening in batch.openings:
+            if opening.opens(placed.first):
+                await connection.execute(statements.SET_OPENING, escaped(opening.title), opening.parent, key)
         for number, version in batch.redacted:
             if version < placed.first + number:
                 await connection.execute(statements.UNPROVE_FACTS, key, version)

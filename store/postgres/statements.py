@@ -221,6 +221,8 @@ INSERT_CONVERSATIONS: Final = (
     " ON CONFLICT (id_key, tenant) DO NOTHING RETURNING id_key, key"
 )
 """The keys rise in the order that is given: conversations are listed by it."""
+SET_OPENING: Final = "UPDATE conversations SET title = $1, parent = $2 WHERE key = $3 AND base = 0"
+"""Not for a fork that reads its past from its parent: its row was made from its opening."""
 WRITTEN_BEFORE: Final = "UPDATE conversations SET version = version WHERE key = $1"
 """Change nothing, so that the commit waits for the disk, and for a synchronous standby, to have all that was committed
 before: a transaction that only reads waits for neither."""

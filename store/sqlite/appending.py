@@ -110,6 +110,9 @@ def insert(
     for batch, log, first, last in placed:
         position += last - first + 1
         appended.append(Appended(first, last, position))
+        for opening in batch.openings:
+            if opening.opens(first):
+                connection.execute(statements.SET_OPENING, (opening.title, opening.parent, log.key))
         for number, version in batch.redacted:
             if version < first + number:
                 facts.forget(connection, log.key, version)

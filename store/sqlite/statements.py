@@ -351,6 +351,8 @@ OVERWRITE: Final = (
 )
 """Its link stays, and its commitment is kept from now on: it vouches for what was there, which nobody can guess without
 the salt."""
+SET_OPENING: Final = "UPDATE conversations SET title = ?, parent = ? WHERE key = ? AND base = 0"
+"""Not for a fork that reads its past from its parent: its row was made from its opening."""
 SET_TITLE: Final = "UPDATE conversations SET title = ? WHERE key = ?"
 REVERTED_BY: Final = "SELECT reverted_by FROM compactions WHERE position = ?"
 SET_REVERTED: Final = "UPDATE compactions SET reverted_by = ? WHERE position = ?"

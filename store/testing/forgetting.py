@@ -18,7 +18,15 @@ from timeline.errors import (
     UnderLegalHold,
     VersionConflict,
 )
-from timeline.events import BlockAppended, BlockRedacted, CompactionReverted, ContextRendered, block_appended
+from timeline.events import (
+    BlockAppended,
+    BlockRedacted,
+    CompactionReverted,
+    ContextRendered,
+    ConversationOpened,
+    ParentLink,
+    block_appended,
+)
 from timeline.events.chain import START, link
 from timeline.events.encoding import encode_payload
 from timeline.events.other_payloads import RetentionSet
@@ -273,6 +281,19 @@ class ForgetContract(ContractBase):
         await store.append("f", [block_event("f.5", "goes on")])
         with pytest.raises(ConversationErased):
             await store.append("late", [fork("a", 1)])
+
+    async def test_the_log_of_a_fork_that_keeps_a_copy_is_appended_as_that_forks(self, store: EventStore) -> None:
+        """Its title and its parent are those of its own opening, though its past begins with its parent's."""
+        parent = ParentLink(conversation="a", version=2, relation="fork")
+        past = [event(ConversationOpened(title="of the parent")), block_event("a.2", "shared")]
+        own = [event(ConversationOpened(title="of the fork", parent=parent)), block_event("f.4", "own")]
+        await store.append("at once", [*past, *own])
+        await store.append("in two", past)
+        await store.append("in two", own)
+        for id_ in ("at once", "in two"):
+            info = await store.info(id_)
+            assert (info.title, info.parent, info.base) == ("of the fork", parent, 0)
+        assert await store.examine() == []
 
     async def test_the_facts_of_a_fork_that_keeps_a_copy_are_those_of_the_log(self, store: EventStore) -> None:
         """An examination finds nothing wrong, before the facts are asked for again and after."""
