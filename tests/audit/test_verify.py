@@ -21,12 +21,15 @@ from timeline.events import (
     BlockAppended,
     BlockRedacted,
     BlocksHidden,
+    CallRequest,
     CompactionCompleted,
     ContextRendered,
     Covers,
+    ModelCalled,
     NewEvent,
     Payload,
     Replacement,
+    UnknownPayload,
     WrittenBy,
     event_id,
 )
@@ -257,6 +260,40 @@ async def test_a_context_of_an_earlier_projection_is_built_by_its_rules(number: 
     await timeline.render()
     report = await timeline.verify()
     assert (report.ok, report.renders, report.unverifiable) == (True, 2, {})
+
+
+@pytest.mark.parametrize("shown", [-3, 100_000])
+async def test_a_context_that_shows_a_version_of_no_log_before_it_is_found(shown: int) -> None:
+    """It is never built again, so nothing else would notice it; nothing was scavenged that could explain it."""
+    store = MemoryStore()
+    await lively(store)
+    recorded = [e.payload async for e in store.read("c", types=["context.rendered"])]
+    assert isinstance(recorded[-1], ContextRendered)
+    await put(store, recorded[-1].model_copy(update={"version": shown}))
+    assert broken(await verify(store, "c")) == {"replay": 1}
+
+
+async def test_a_call_that_names_an_event_that_is_no_context_is_found() -> None:
+    """Nothing was scavenged that could explain it."""
+    store = MemoryStore()
+    await lively(store)
+    request = CallRequest(wire="anthropic", encoder=1, model="m", sha256="0" * 64)
+    end = (await store.info("c")).version
+    await put(store, ModelCalled(answers=2, request=request), ModelCalled(answers=end + 2, request=request))
+    report = await verify(store, "c")
+    assert (broken(report), report.unverifiable) == ({"replay": 2}, {})
+
+
+async def test_a_call_whose_context_a_later_release_recorded_is_unverifiable() -> None:
+    """An event of a later version is not damaged."""
+    store = MemoryStore()
+    await lively(store)
+    later = UnknownPayload(type="context.rendered", data={"version": 3}, stored_schema_version=9)
+    await put(store, later)
+    request = CallRequest(wire="anthropic", encoder=1, model="m", sha256="0" * 64)
+    await put(store, ModelCalled(answers=(await store.info("c")).version, request=request))
+    report = await verify(store, "c")
+    assert (broken(report), report.unverifiable) == ({}, {"projection": 1})
 
 
 async def test_hashes_alone_cannot_be_built_again() -> None:

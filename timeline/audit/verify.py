@@ -112,8 +112,10 @@ async def verify(store: EventStore, conversation: str, *, head: bytes | None = N
         check.chain(await prove(store, conversation, kept_head=head))
         await check.policies(store)
         await check.go_on_from_base(store, info)
+        # The calls first: of a call that another writer appends meanwhile, the context might be missing.
+        calls = await recorded_calls(store, conversation)
         renders, values = await check.recorded(store)
-        await check.requests(store, renders)
+        check.requests(calls, renders)
         for rendered in renders.get(check.fold.version, ()):
             check.render(rendered, values)
         await check.go_through(store, renders, values, info.version)
@@ -149,6 +151,8 @@ class _Check:
         self.requests_of: dict[int, list[RecordedCall]] = {}
         self.scavenged = 0
         self.first_version = 1
+        self.passed_over: dict[int, str] = {}
+        """Versions of the recorded contexts that are not built again at all, each with the reason."""
         self.projector = Projector()
         self.before: tuple[tuple[Any, ...], Sequence[Entry]] | None = None
         self.ways_back = WaysBack(conversation, ())
@@ -190,9 +194,14 @@ class _Check:
         redacted = await overwritten_blocks(store, self.fold.conversation)
         async for event in in_turns(store.read(self.fold.conversation, types=["context.rendered"])):
             if not isinstance(event.payload, ContextRendered):
+                self.passed_over[event.version] = "projection"  # a later release recorded it
                 continue
-            if event.payload.version < self.fold.version:
+            if not 0 <= event.payload.version < event.version:
+                shown = f"version {event.payload.version}, which is not one before it"
+                self.problem("replay", f"the context that version {event.version} records shows {shown}")
+            elif event.payload.version < self.fold.version:
                 self.too_old(1)
+                self.passed_over[event.version] = "retention"
             else:
                 rendered = without_proof(event.payload, event.version, redacted)
                 context = RecordedContext(0, event.version, event.at, rendered)
@@ -200,19 +209,25 @@ class _Check:
         contexts = [context.rendered for some in renders.values() for context in some]
         return renders, self.values(await recorded_values(store, contexts))
 
-    async def requests(self, store: EventStore, renders: dict[int, list[RecordedContext]]) -> None:
-        """Read the calls whose requests were recorded, by the context that each was made from."""
+    def requests(self, calls: Sequence[RecordedCall], renders: Mapping[int, Sequence[RecordedContext]]) -> None:
+        """Take the calls whose requests were recorded, by the context that each was made from."""
         there = {context.version for some in renders.values() for context in some}
-        for call in await recorded_calls(store, self.fold.conversation):
+        for call in calls:
             if call.called.request is None:
                 continue
             self.calls += 1
-            if call.called.answers is None:
+            context = call.called.answers
+            if context is None:
                 self.gap("unrecorded")
-            elif call.called.answers not in there:
+            elif context in there:
+                self.requests_of.setdefault(context, []).append(call)
+            elif context in self.passed_over:
+                self.gap(self.passed_over[context])
+            elif context < self.first_version:
                 self.gap("retention")
             else:
-                self.requests_of.setdefault(call.called.answers, []).append(call)
+                wrong = f"names version {context} as its context, which is none"
+                self.problem("replay", f"call {call.number}, version {call.version}, {wrong}")
 
     async def go_on_from_base(self, store: EventStore, info: ConversationInfo) -> None:
         """Where history was scavenged, begin behind the newest base, with its window and the events left before it."""
