@@ -596,8 +596,8 @@ def verify(
     """Check every invariant and every recorded context.
 
     Computes the chain of each log again, and rebuilds each recorded context byte for byte. Keep the head that it
-    prints in another place: a changed log, however skilfully made, never has that head. The exit code is 1 if a check
-    fails.
+    prints for an ID, or with --json for all, in another place: a changed log, however skilfully made, never has that
+    head. The exit code is 1 if a check fails.
     """
     from timeline.cli import checking
 
