@@ -216,6 +216,24 @@ async def test_any_other_difference_is_a_mismatch(store: EventStore) -> None:
     assert report.problems == (f"replay: the body of call 2, version {report.events}, is not what was sent",)
 
 
+async def test_a_call_that_names_no_context_before_it_is_a_mismatch(store: EventStore) -> None:
+    """It names a block, or a context that says that it shows a version to come; nothing was scavenged."""
+    timeline = await opened(store)
+    await timeline.append(prompt())
+    await asked(timeline, 1)
+    [called] = await payloads_of(store, "model.called")
+    [rendered] = await payloads_of(store, "context.rendered")
+    end = (await store.info("c")).version
+    forged = (
+        called.model_copy(update={"answers": 2}),
+        rendered.model_copy(update={"version": 9_000}),
+        called.model_copy(update={"answers": end + 2}),
+    )
+    events = [NewEvent(id=event_id(AT), at=AT, payload=payload) for payload in forged]
+    await store.append("c", events, expected=Expected.ANY)
+    assert await unproved(timeline) == [None, "mismatch", "mismatch"]
+
+
 async def test_calls_before_an_undo_stay_what_they_were(store: EventStore) -> None:
     """Their contexts are built with the compaction that was in force then, those behind it without."""
     timeline = await opened(store, policy=small_policy(max_tokens=2_000))

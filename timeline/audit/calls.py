@@ -269,6 +269,8 @@ class _Contexts:
         self._erased = erased
         self._conversation = conversation
         self._there: dict[int, RecordedContext] = {}
+        self._not_there: dict[int, str] = {}
+        """Why there is no context in an event that is there."""
         self._wanted: dict[int, int] = {}
         self._built: dict[int, RenderedContext | str] = {}
         self._pass: AsyncIterator[tuple[int, RenderedContext | str]] | None = None
@@ -281,9 +283,12 @@ class _Contexts:
         events = await self._store.read_versions(self._conversation, self._wanted)
         redacted = await overwritten_blocks(self._store, self._conversation)
         for event in [self._erased.get(event.version, event) for event in events]:
-            if isinstance(event.payload, ContextRendered):
+            if isinstance(event.payload, ContextRendered) and 0 <= event.payload.version < event.version:
                 rendered = without_proof(event.payload, event.version, redacted)
                 self._there[event.version] = RecordedContext(0, event.version, event.at, rendered)
+            else:  # a later release recorded it, or the log was changed
+                is_later = event.type == "context.rendered" and not isinstance(event.payload, ContextRendered)
+                self._not_there[event.version] = "projection" if is_later else "mismatch"
         self._pass = _rebuilding(self._store, self._conversation, list(self._there.values()))
 
     async def of(self, call: RecordedCall) -> RenderedContext | str:
@@ -292,7 +297,7 @@ class _Contexts:
         if answers is None:
             return "unrecorded"
         if answers not in self._there:
-            return "retention"
+            return self._not_there.get(answers, "retention")
         while answers not in self._built and self._pass is not None:
             version, built = await anext(self._pass)
             self._built[version] = built
