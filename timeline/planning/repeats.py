@@ -1,8 +1,8 @@
 """Find which passages of new results are in sight, and which results are to be shown whole again.
 
-An agent reads a file again after each edit, and most of what it reads then is in sight already. A passage of a new
-result that an earlier block shows, line by line, is shown as its first and its last line, and between them the address
-of that block (ADR 0090).
+An agent reads a file again after each edit, and about half of what it reads then is in sight already. A passage of a
+new result that an earlier block shows, line by line, is shown as its first and its last line, and between them the
+address of that block (ADR 0090).
 
 Numbers in front of lines may differ between the two blocks, since an edit moves what is below it; those of the new
 result follow from its first line's. Once the earlier block is out of sight, for whatever reason, the result is shown
