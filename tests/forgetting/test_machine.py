@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
@@ -20,6 +21,7 @@ from tests.invariants.strategies import HIDINGS, small
 from timeline.audit.deep import verify_deep
 from timeline.audit.replay import rebuild_contexts, recorded_contexts
 from timeline.blocks import AssistantCompletion, Attachment, Block, Note, Reasoning, ToolCall, ToolResult, UserPrompt
+from timeline.engine.lease import LEASE
 from timeline.errors import (
     BlockProtected,
     BudgetError,
@@ -28,6 +30,7 @@ from timeline.errors import (
     ConversationErased,
     HistoryUnavailable,
     StageRefused,
+    UnderLegalHold,
     UndoUnavailable,
 )
 from timeline.events import BlocksPinned, event_id, new_event
@@ -44,13 +47,13 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
 
     from timeline.policy.model import Policy
-    from timeline.ports import EventStore
+    from timeline.ports import ErasureReport, EventStore
 
 T = TypeVar("T")
 
 Kind = Literal["prompt", "answer", "round", "failed", "call", "note", "thought", "attachment"]
 How = Literal["path", "address", "words", "found", "several"]
-Meanwhile = Literal["redact", "fork", "say", "scavenge", "render", "undo"]
+Meanwhile = Literal["redact", "fork", "say", "scavenge", "render", "undo", "take over", "hold"]
 ANY: Final = st.integers(0, 99)
 FORMS: Final = st.integers(0, 3)
 SIZES: Final = st.sampled_from([0, 1, 5, 30, 60])
@@ -72,9 +75,10 @@ class Sent:
 
 
 class Forgetting(RuleBasedStateMachine):
-    """Several conversations and forks of a store, two handles on each; all is compared with a plain model."""
+    """Several conversations and forks of a store, two handles on each; all is compared with a plain model.
 
-    url: ClassVar[str] = "memory://"
+    The second handle of each conversation has a store of its own, over other connections.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -88,32 +92,50 @@ class Forgetting(RuleBasedStateMachine):
         self.now = AT
         self.calls = 0
         self.store: EventStore
+        self.beside: EventStore
         self.policy: Policy
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine in the machine's own loop."""
         return self.loop.run_until_complete(coroutine)
 
-    @property
-    def file(self) -> Path:
-        """The database, where there is one."""
-        return Path(self.folder.name) / "machine.db"
+    async def open_stores(self) -> None:
+        """Open the store, twice where others can open it, too."""
+        self.store = self.beside = await open_store("memory://").__aenter__()
+
+    async def close_stores(self) -> None:
+        """Close what is open."""
+        await self.store.aclose()
+        if self.beside is not self.store:
+            await self.beside.aclose()
+
+    async def leave(self) -> None:
+        """Remove the place that the stores were in."""
+
+    async def stored(self) -> str:
+        """Return what lies where the store keeps its rows, past its methods."""
+        return ""
 
     def later(self) -> datetime:
         """Let a second pass."""
         self.now += timedelta(seconds=1)
         return self.now
 
-    async def opened(self, conversation: str) -> Timeline:
+    async def opened(self, conversation: str, store: EventStore | None = None) -> Timeline:
         """Open a conversation that is there."""
         return await Timeline.open(
-            self.store, conversation, policy=self.policy, summarizer=self.summarizer, create=False, now=self.now
+            store or self.store,
+            conversation,
+            policy=self.policy,
+            summarizer=self.summarizer,
+            create=False,
+            now=self.now,
         )
 
     async def join(self, *conversations: str) -> None:
         """Open two handles on conversations."""
         for conversation in conversations:
-            self.handles[conversation] = [await self.opened(conversation) for _ in range(2)]
+            self.handles[conversation] = [await self.opened(conversation, each) for each in (self.store, self.beside)]
 
     def handle(self, number: int) -> Timeline:
         """Return one of the handles."""
@@ -130,7 +152,7 @@ class Forgetting(RuleBasedStateMachine):
         self.render(0, None, tail=False)
 
     async def _begin(self) -> None:
-        self.store = await open_store(self.url.format(self.file)).__aenter__()
+        await self.open_stores()
         await Timeline.open(self.store, "c", policy=self.policy, now=self.now)
         self.model.alive.append("c")
         await self.join("c")
@@ -262,6 +284,11 @@ class Forgetting(RuleBasedStateMachine):
                 await other.render(now=self.later(), record=False)
             case "undo":
                 await self._undo(other)
+            case "take over":
+                self.now += LEASE + timedelta(seconds=1)
+                await self._compact(other)
+            case "hold":
+                await self._hold(other, on=which % 2 == 0)
 
     @rule(number=ANY)
     def undo(self, number: int) -> None:
@@ -386,13 +413,28 @@ class Forgetting(RuleBasedStateMachine):
                 places = [each.path for each in gone]
         if any(self._is_scavenged(each) for each in gone) and not text:
             text, gone, places = told.words.core, [told], [told.path]
-        report = await timeline.redact(places, "asked for", text=text, now=self.later())
+        report = await self._redacted(timeline, places, text)
+        if report is None:
+            return
         assert report.physical, report
         for each in gone:
             each.gone = True
             if self._is_scavenged(each):  # nothing is left to compare with: what was given as words goes, and no more
                 self.model.spared.add(each.words.body)
             self._excuse("redacted", [c for c in self.model.alive if each in self.model.seen_by(c)], each.version)
+
+    async def _redacted(self, timeline: Timeline, places: Sequence[str], text: str) -> ErasureReport | None:
+        """Redact places; return None where a legal hold on what shares them keeps them."""
+        held = ""
+        try:
+            report = await timeline.redact(places, "asked for", text=text, now=self.later())
+        except UnderLegalHold as refused:
+            held = refused.conversation
+        if held:
+            assert self.model.is_held(held)
+            return None
+        assert not self.model.is_held(timeline.id)
+        return report
 
     def _excuse(self, reason: str, conversations: Sequence[str], since: int = 0) -> None:
         for sent in self.sent:
@@ -411,6 +453,10 @@ class Forgetting(RuleBasedStateMachine):
 
     async def _erase(self, conversation: str, *, copy: bool) -> None:
         goes = [conversation] if copy else self.model.family(conversation)
+        if any(map(self.model.is_held, goes)):
+            with pytest.raises(UnderLegalHold):
+                await self.store.erase(conversation, forks="copy" if copy else "erase", reason="asked for")
+            return
         report = await self.store.erase(conversation, forks="copy" if copy else "erase", reason="asked for")
         assert set(report.conversations) >= set(goes)
         assert report.physical, report
@@ -443,9 +489,20 @@ class Forgetting(RuleBasedStateMachine):
         report = await scavenge(self.store, clock=StoppedClock(self.now + timedelta(days=1)))
         for found in report.conversations:
             if found.events:
+                assert not self.model.is_held(found.conversation)
                 lost = [c for c in self.model.alive if found.conversation in dict(self.model.line(c))]
                 self.scavenged |= set(lost)
                 self._excuse("retention", lost)
+
+    @rule(number=ANY, on=st.booleans())
+    def hold(self, number: int, on: bool) -> None:  # noqa: FBT001 - drawn
+        """Put a legal hold on a conversation, or take it off."""
+        self.run(self._hold(self.handle(number), on=on))
+
+    async def _hold(self, timeline: Timeline, *, on: bool) -> None:
+        if self.model.is_held(timeline.id) != on:
+            await timeline.set_legal_hold(on=on, now=self.later())
+            self.model.holds.append((timeline.id, timeline.version, on))
 
     # What is moved
 
@@ -465,6 +522,7 @@ class Forgetting(RuleBasedStateMachine):
         await import_copy(self.store, copy.under(name))
         for told in self.model.seen_by(conversation):
             self.model.told.append(replace(told, owner=name))
+        self.model.holds += [(name, version, on) for of, version, on in self.model.holds if of == conversation]
         self.model.alive.append(name)
         await self.join(name)
 
@@ -475,8 +533,8 @@ class Forgetting(RuleBasedStateMachine):
 
     async def _reopen(self) -> None:
         if not isinstance(self.store, MemoryStore):
-            await self.store.aclose()
-            self.store = await open_store(self.url.format(self.file)).__aenter__()
+            await self.close_stores()
+            await self.open_stores()
         await self.join(*self.model.alive)
 
     # What has to hold
@@ -498,9 +556,7 @@ class Forgetting(RuleBasedStateMachine):
         await self._check_contexts()
 
     async def _check_bytes(self) -> None:
-        said = await said_by(self.store)
-        if self.file.exists():
-            said += bytes_of(self.file)
+        said = await said_by(self.store) + await self.stored()
         left = cores_in(said) & self.model.forgotten()
         assert not left, left
 
@@ -540,6 +596,7 @@ class Forgetting(RuleBasedStateMachine):
             if self.handles:
                 self.run(self._end())
         finally:
+            self.run(self.leave())
             self.loop.run_until_complete(self.loop.shutdown_default_executor())
             self.loop.close()
             self.folder.cleanup()
@@ -549,9 +606,8 @@ class Forgetting(RuleBasedStateMachine):
             await self.check()
             await self._check_copy()
         finally:
-            await self.store.aclose()
-        if self.file.exists():
-            assert not cores_in(bytes_of(self.file)) & self.model.forgotten()
+            await self.close_stores()
+        assert not cores_in(await self.stored()) & self.model.forgotten()
 
     async def _check_copy(self) -> None:
         other = MemoryStore()
@@ -571,7 +627,18 @@ class Forgetting(RuleBasedStateMachine):
 class ForgettingInSQLite(Forgetting):
     """The same on a database file."""
 
-    url = "{}"
+    @property
+    def file(self) -> Path:
+        """The database."""
+        return Path(self.folder.name) / "machine.db"
+
+    async def open_stores(self) -> None:
+        """Open the file twice."""
+        self.store, self.beside = [await open_store(self.file).__aenter__() for _ in range(2)]
+
+    async def stored(self) -> str:
+        """Return what the columns and files hold."""
+        return bytes_of(self.file)
 
 
 TestForgettingInMemory = Forgetting.TestCase

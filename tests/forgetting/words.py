@@ -61,6 +61,7 @@ class Model:
         parents: of each fork its parent, and the last version of both.
         alive: ids of the conversations that are there.
         erased: ids that are never given again.
+        holds: legal holds that were put on conversations or taken off, with their versions.
         spared: what may stay in a summary of a block that was scavenged before it was redacted.
         number: how many blocks were told.
     """
@@ -69,6 +70,7 @@ class Model:
     parents: dict[str, tuple[str, int]] = field(default_factory=dict)
     alive: list[str] = field(default_factory=list)
     erased: set[str] = field(default_factory=set)
+    holds: list[tuple[str, int, bool]] = field(default_factory=list)
     spared: set[str] = field(default_factory=set)
     number: int = 0
 
@@ -99,6 +101,14 @@ class Model:
         ]
         return sorted(found, key=lambda told: told.version)
 
+    def is_held(self, conversation: str) -> bool:
+        """Return whether the newest setting of a conversation, or of what it shares, is a legal hold."""
+        for owner, until in self.line(conversation):
+            own = [on for of, version, on in self.holds if of == owner and (until is None or version <= until)]
+            if own:
+                return own[-1]
+        return False
+
     def forks_of(self, conversation: str) -> list[str]:
         """Return the conversation's own forks."""
         return [fork for fork, (parent, _) in self.parents.items() if parent == conversation and fork in self.alive]
@@ -115,6 +125,7 @@ class Model:
                 for told in self.seen_by(fork):
                     if told.owner != fork:
                         self.told.append(replace(told, owner=fork))
+                self.holds += [(fork, 0, True)] if self.is_held(fork) else []
                 del self.parents[fork]
         self.told = [told for told in self.told if told.owner not in goes]
         self.alive = [id_ for id_ in self.alive if id_ not in goes]
@@ -158,7 +169,7 @@ async def said_by(store: EventStore) -> str:
     said += [str(fact) async for fact in store.facts()] + [str(digest) async for digest in store.digests()]
     if isinstance(store, MemoryStore):
         held = {name: part for name, part in vars(store).items() if name in _PARTS}
-        said += [_plain(each) for _, each, _ in pickletools.genops(pickle.dumps(held))]
+        said += [plain(each) for _, each, _ in pickletools.genops(pickle.dumps(held))]
     return "\n".join(said).casefold()
 
 
@@ -169,7 +180,7 @@ def bytes_of(file: Path) -> str:
         tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
         for table in tables:
             for row in connection.execute(f"SELECT * FROM {table}"):  # noqa: S608 - a name of the schema
-                said += [_plain(value) for value in row]
+                said += [plain(value) for value in row]
         if "search_index" in tables:
             connection.execute("CREATE VIRTUAL TABLE temp.terms USING fts5vocab(main, search_index, row)")
             said += [term for (term,) in connection.execute("SELECT term FROM temp.terms")]
@@ -180,7 +191,7 @@ def bytes_of(file: Path) -> str:
     return "\n".join(said).casefold()
 
 
-def _plain(value: object) -> str:
+def plain(value: object) -> str:
     """Return what a column holds, whichever way it is packed."""
     if not isinstance(value, bytes):
         return str(value)
