@@ -68,6 +68,21 @@ _TRANSACTION: Final = (
         " acknowledged is lost; try again, or have the role's transaction_timeout raised"
     ),
 )
+_IDLE_SESSION: Final = (
+    StoreUnavailable,
+    (
+        "the server ended a connection on which nothing came for longer than idle_session_timeout. Nothing that was"
+        " acknowledged is lost; try again, or have the role's idle_session_timeout raised"
+    ),
+)
+_ENDED_CONNECTION: Final = (
+    StoreUnavailable,
+    (
+        "the server ended the connection: it stops, an administrator ended it, or its"
+        " idle_in_transaction_session_timeout or idle_session_timeout passed. Nothing that was acknowledged is lost;"
+        " try again, or have the timeout raised"
+    ),
+)
 _NO_LOCKS: Final = (
     StoreUnavailable,
     (
@@ -110,7 +125,8 @@ _BAD_TLS: Final = (
 )
 _READS: Final = (
     "the server or the role may only read. Nothing was written. Of a standby, name its primary: all servers in one URL"
-    " with ?target_session_attrs=primary"
+    " with ?target_session_attrs=primary. Otherwise have an administrator turn default_transaction_read_only off for"
+    " the role"
 )
 _DAMAGED: Final = (StoreCorrupt, "the database is damaged. Restore the database with the tools of its server")
 _LOST_TABLE: Final = (
@@ -211,6 +227,8 @@ _OF_LIMITS: Final[tuple[tuple[str, tuple[type[StoreError], str]], ...]] = (
     ),
     (_OF_POOL_MODE, (StoreError, "a store needs transactions. Set pool_mode = transaction for the pooler")),
     ("due to transaction timeout", _TRANSACTION),
+    ("due to idle-in-transaction timeout", _IDLE),
+    ("due to idle-session timeout", _IDLE_SESSION),
 )
 """What pgbouncer says of itself, and the server where it ended the connection; the state is of one that is away."""
 _OF_ENDING: Final = "the underlying connection is closed"
@@ -271,8 +289,8 @@ def _first(error: BaseException) -> BaseException:
 
 def _meaning(error: BaseException, message: str) -> tuple[type[StoreError], str]:
     """Return the kind of error, and what it means and its cure."""
-    if isinstance(error, asyncpg.TargetServerAttributeNotMatched):
-        return _NONE_LEADS
+    if isinstance(error, asyncpg.InternalClientError) and (of_driver := _of_driver(error)) is not None:
+        return of_driver
     if isinstance(error, asyncpg.PostgresError) and (special := _of_origin(error)) is not None:
         return special
     if isinstance(error, asyncpg.PostgresError) and error.sqlstate in _BY_STATE:
@@ -286,6 +304,13 @@ def _meaning(error: BaseException, message: str) -> tuple[type[StoreError], str]
     if isinstance(error, OSError) and (refused := _without_tls(error)) is not None:
         return refused
     return _AWAY if is_away(error) else (StoreError, "the database refused. Nothing was written")
+
+
+def _of_driver(error: asyncpg.InternalClientError) -> tuple[type[StoreError], str] | None:
+    """Return what an error of the driver's own means."""
+    if isinstance(error, asyncpg.TargetServerAttributeNotMatched):
+        return _NONE_LEADS
+    return _ENDED_CONNECTION if _OUT_OF_STEP in str(error) else None
 
 
 def _of_origin(error: asyncpg.PostgresError) -> tuple[type[StoreError], str] | None:

@@ -75,7 +75,8 @@ async def test_each_command_says_in_one_line_what_is_wrong_with_a_server(
         assert (await asyncio.to_thread(run, *words, "--db", as_role("reader"))).code == 0
     for words in WRITES:
         await fails(as_role("reader"), words, LACKS, "INSERT, UPDATE and DELETE")
-        await fails(with_query(server, default_transaction_read_only="on"), words, "may only read", "Nothing was")
+        reads = with_query(server, default_transaction_read_only="on")
+        await fails(reads, words, "may only read", "Nothing was", "turn default_transaction_read_only off")
     await fails(with_query(as_role("stranger"), schema="another"), ("undo", "a"), "may not be changed", "migrate --db")
     async with reporting("9.6.24", own_postgres.folder, tmp_path):
         await fails(with_query(server, host=str(tmp_path)), ("ls",), "is PostgreSQL 9.6", "needs 15 or later")

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 POOLER = asyncpg.ProtocolViolationError
 """What a pooler's own errors are, whatever they say."""
+CLOSED = "connection was closed in the middle of operation"
+"""What the driver says before the server's last words."""
 
 
 def said(state: str, words: str, function: str) -> asyncpg.PostgresError:
@@ -86,9 +88,21 @@ def test_what_a_restart_makes_of_a_connection_is_waited_for(error: BaseException
             asyncpg.ConnectionDoesNotExistError("terminating connection due to transaction timeout"),
             "transaction_timeout raised",
         ),
+        (
+            asyncpg.ConnectionDoesNotExistError(f"{CLOSED}: terminating connection due to idle-in-transaction timeout"),
+            "idle_in_transaction_session_timeout",
+        ),
+        (
+            asyncpg.ConnectionDoesNotExistError(f"{CLOSED}: terminating connection due to idle-session timeout"),
+            "idle_session_timeout raised",
+        ),
+        (
+            asyncpg.InternalClientError("cannot switch to state 15; another operation (2) is in progress"),
+            "idle_in_transaction_session_timeout or idle_session_timeout",
+        ),
     ],
 )
-def test_what_ends_at_a_limit_of_the_server_is_waited_for_and_named(error: asyncpg.PostgresError, cure: str) -> None:
+def test_what_ends_at_a_limit_of_the_server_is_waited_for_and_named(error: Exception, cure: str) -> None:
     """It is no server that cannot be reached: something is to be raised."""
     assert is_away(error)
     told = store_error(error, "the store")
