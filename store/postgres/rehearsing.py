@@ -34,6 +34,12 @@ _KEY: Final = (
     "SELECT k.relname FROM pg_index AS i JOIN pg_class AS k ON k.oid = i.indexrelid"
     " WHERE i.indisprimary AND i.indrelid = ('pg_temp.' || quote_ident($1))::regclass"
 )
+_FILLED_LAST: Final = (
+    "SELECT i.indexrelid::regclass::text, pg_get_indexdef(i.indexrelid) FROM pg_index AS i"
+    " JOIN pg_class AS k ON k.oid = i.indexrelid JOIN pg_am AS m ON m.oid = k.relam"
+    " WHERE i.indrelid = ('pg_temp.' || quote_ident($1))::regclass AND m.amname = 'gin'"
+)
+"""The index of words. Row by row it takes more time than all else here, and only the end needs it."""
 _HASHES = "regexp_matches({}, $1, 'g') AS m (found)"
 _WOULD_BE_NAMED = (
     f"SELECT m.found[1] FROM events AS e LEFT JOIN gone AS g ON g.key = e.conversation AND e.version >= g.first"
@@ -99,6 +105,7 @@ async def measured(connection: Connection, conversations: Collection[str], addre
         for number in range(partitions if spread else 0):
             bounds = f"FOR VALUES WITH (MODULUS {partitions}, REMAINDER {number})"
             await connection.execute(f"CREATE TEMPORARY TABLE {table}_{number} PARTITION OF pg_temp.{table} {bounds}")
+        await _drop_last(connection, table)
         await connection.execute(f'INSERT INTO pg_temp."{table}" SELECT * FROM {real} WHERE {OWN}')
     if conversations:
         await reach(connection)
@@ -109,8 +116,20 @@ async def measured(connection: Connection, conversations: Collection[str], addre
     left = []
     for (table,) in await connection.fetch(_COPIES):  # once more: a rewriting keeps what its own transaction overwrote
         left.append(f"{table}_left")
-        await connection.execute(f'CREATE TEMPORARY TABLE "{left[-1]}" (LIKE pg_temp."{table}" INCLUDING ALL)')
+        like = f'{address.quoted_schema}."{table}"' if table in CONTENT else f'pg_temp."{table}"'
+        await connection.execute(f'CREATE TEMPORARY TABLE "{left[-1]}" (LIKE {like} INCLUDING ALL)')
+        last = await _drop_last(connection, left[-1])
         await connection.execute(f'INSERT INTO pg_temp."{left[-1]}" SELECT * FROM pg_temp."{table}"')
         key = await connection.fetchval(_KEY, left[-1])
         await connection.execute(f'CLUSTER pg_temp."{left[-1]}" USING "{key}"')
+        for definition in last:
+            await connection.execute(definition)
     return await size_of_copies(connection, left)
+
+
+async def _drop_last(connection: Connection, table: str) -> list[str]:
+    """Drop the indexes of a copy that are made when it is full; return the statements that make them."""
+    found = await connection.fetch(_FILLED_LAST, table)
+    for name, _ in found:
+        await connection.execute(f"DROP INDEX {name}")
+    return [definition for _, definition in found]

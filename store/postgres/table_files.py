@@ -43,7 +43,8 @@ CONTENT: Final = (
 )
 """The tables that hold what was said, or what was made of it."""
 AT_ONCE: Final = 256 * 1024 * 1024
-"""Bytes of a table that is rewritten while agents wait: about a second's work, and some more on a slow disk."""
+"""Bytes of a table that is rewritten while agents wait: about a second's work, and some more on a slow disk. That of
+the words takes several seconds, for its index; searches wait for it, and no append does."""
 FILES: Final = "files"
 """The setting that holds the numbers of the files which the last removal left its bytes in."""
 _PATIENCE: Final = 5.0

@@ -17,6 +17,8 @@ from timeline.errors import StoreLocked
 from timeline.events import BlockAppended
 from timeline.forgetting import redact
 from timeline.retention import rehearse, scavenge
+from timeline.store.postgres.rehearsing import measured
+from timeline.store.postgres.store import PostgresStore
 from timeline.store.testing.samples import block_event
 
 if TYPE_CHECKING:
@@ -190,6 +192,26 @@ async def test_a_large_table_is_left_to_a_quiet_time(postgres_url: str, monkeypa
             await connection.execute(command[1])
         assert await store.shrink() is not None
         assert await store.shrink() is None
+
+
+async def test_a_rehearsal_makes_the_index_of_words_once_when_its_copy_is_full(postgres_url: str) -> None:
+    """Row by row, and twice, it took most of the time, in which followers of all conversations see nothing new."""
+    asked: list[str] = []
+    async with await PostgresStore.open(postgres_url) as store:
+        await planted(store)
+        await everything_asked(store)
+        async with store.database.connection() as connection:
+            transaction = connection.transaction()
+            await transaction.start()
+            connection.add_query_logger(lambda query: asked.append(query.query))
+            size = await measured(connection, ["c"], store.database.address)
+            await transaction.rollback()
+        assert size == (await store.rehearse(["c"])).after
+    filled = [n for n, each in enumerate(asked) if re.match(r'INSERT INTO pg_temp\."search_index', each)]
+    indexed = [n for n, each in enumerate(asked) if " USING gin " in each]
+    dropped = [n for n, each in enumerate(asked) if re.match(r"DROP INDEX \S*search_index", each)]
+    assert len(filled) == len(dropped) == 2
+    assert dropped[0] < filled[0] < dropped[1] < filled[1] < indexed[0] == indexed[-1]
 
 
 _ENDED: Final = (
