@@ -256,8 +256,12 @@ def shows(text: str) -> bool:
     return any(character.isprintable() and not character.isspace() for character in text)
 
 
-MOST_NESTING: Final = 200
-"""Most levels of nesting that are read. pydantic gives up near 255, and a block adds a few of its own."""
+MOST_NESTING: Final = 128
+"""Most levels of nesting that are read of what models, tools and files say.
+
+pydantic takes some 5 KB of the stack for a level. Threads have 1 MB where the C library is musl, as on Alpine: some 180
+levels end the process there, with no error before.
+"""
 
 
 def strings_in(value: Any) -> Iterator[str]:

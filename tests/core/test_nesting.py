@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +14,7 @@ from timeline import Timeline, open_store, policies
 from timeline.blocks import ToolCall, ToolResult, UserPrompt
 from timeline.errors import ImportFailed, InvalidArgument, InvalidBlock, StoreCorrupt, TimelineError
 from timeline.events.encoding import decode_payload
+from timeline.frozen import MOST_NESTING
 from timeline.importers import read_recording
 from timeline.message_lists import compact_messages
 from timeline.portable import export_log, read_copies
@@ -21,6 +24,28 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DEPTHS = [255, 300, 480, 900, 5_000, 20_000]
+WITH_SMALL_STACKS = """
+import sys, threading
+threading.stack_size(1024 * 1024)
+from timeline import sync
+from timeline.errors import TimelineError
+value = 1
+for _ in range(int(sys.argv[1])):
+    value = {"a": value}
+call = {"type": "tool_use", "id": "a", "name": "f", "input": value}
+for _ in range(2):
+    with sync.open_store(sys.argv[2]) as store:
+        timeline = sync.Timeline.open(store, "c")
+        try:
+            timeline.append_messages([{"role": "user", "content": "Go."}, {"role": "assistant", "content": [call]}])
+        except TimelineError:
+            pass
+        context = timeline.render()
+        for wire in ("anthropic", "openai_chat", "openai_responses", "gemini", "bedrock_converse"):
+            context.request(wire, model="m")
+        assert timeline.verify().ok
+"""
+"""Appends a deep call in threads that have as much of a stack as those of Alpine, and reads it back."""
 
 
 @pytest.fixture
@@ -111,7 +136,7 @@ async def test_a_text_of_deep_json_is_kept_as_the_text_that_it_is(timeline: Time
     assert (await timeline.verify()).ok
 
 
-@pytest.mark.parametrize("levels", [201, *DEPTHS])
+@pytest.mark.parametrize("levels", [MOST_NESTING + 1, *DEPTHS])
 async def test_a_request_that_is_nested_too_deeply_is_refused(timeline: Timeline, levels: int) -> None:
     """Before anything is sent: the argument is named."""
     deep = nested(levels)
@@ -182,3 +207,10 @@ def test_a_stored_event_that_is_nested_too_deeply_is_damage(levels: int) -> None
     meta = f'{{"block":{{"type":"user.prompt","text":"x","meta":{nested_text(levels)}}},"tokens":1,"counter":"chars4"}}'
     with pytest.raises(StoreCorrupt, match=r"block\.appended"):
         decode_payload("block.appended", 1, meta)
+
+
+@pytest.mark.parametrize("levels", [MOST_NESTING, MOST_NESTING + 1, 195, 215])
+def test_a_deep_call_ends_no_process_whose_threads_have_small_stacks(tmp_path: Path, levels: int) -> None:
+    """Pydantic goes down a value on the stack of its thread: too deep a one has to be refused before that."""
+    program = [sys.executable, "-c", WITH_SMALL_STACKS, str(levels), str(tmp_path / "agent.db")]
+    assert subprocess.run(program, timeout=60, check=False).returncode == 0
