@@ -16,8 +16,8 @@ from timeline.events import BlockRedacted, BlocksHidden, BlocksRevealed, Compact
 from timeline.fold.counts import plain_tokens, plainly
 from timeline.fold.states import states_of
 from timeline.fold.window import TOMBSTONE_TOKENS
+from timeline.inspector.another_log import is_another_log
 from timeline.inspector.moments import lightened
-from timeline.inspector.redactions import redacted_since
 
 if TYPE_CHECKING:
     from timeline.blocks import Block
@@ -67,9 +67,9 @@ class Decisions:
 
     async def _is_other(self, info: ConversationInfo, kept: _Kept) -> bool:
         """Return whether the log is no longer the one that was read."""
-        if kept.first_version != info.first_version or kept.version > info.version:
-            return True
-        return await redacted_since(self._store, info, kept.version)
+        return await is_another_log(
+            self._store, info, first_version=kept.first_version, reached=kept.version, seen=kept.version
+        )
 
 
 class DecidedStates:

@@ -20,8 +20,8 @@ from timeline.errors import HistoryUnavailable
 from timeline.events import BlockAppended, BlocksHidden, CompactionCompleted, SummaryParts
 from timeline.fold.fold import Fold
 from timeline.frozen import unchecked
+from timeline.inspector.another_log import is_another_log
 from timeline.inspector.figures import Figures, Growing
-from timeline.inspector.redactions import redacted_since
 from timeline.log.history import base_fold, check_version, load_fold, reverted_versions
 from timeline.log.in_turns import in_turns
 
@@ -150,9 +150,9 @@ class Moments:
 
     async def _is_other(self, info: ConversationInfo, film: _Film) -> bool:
         """Return whether the log is no longer the one that the keyframes are of."""
-        if film.first_version != info.first_version or film.reach > info.version:
-            return True
-        return await redacted_since(self._store, info, film.seen)
+        return await is_another_log(
+            self._store, info, first_version=film.first_version, reached=film.reach, seen=film.seen
+        )
 
     async def _newest(
         self, conversation: str, film: _Film, version: int, taken_back: frozenset[int]

@@ -29,10 +29,10 @@ from timeline.events import (
 )
 from timeline.events.other_payloads import ContextOverflowed
 from timeline.fold.counts import plainly
+from timeline.inspector.another_log import is_another_log
 from timeline.inspector.figures import Figures, Growing
 from timeline.inspector.kinds import by_role
 from timeline.inspector.moments import light_base, lightened
-from timeline.inspector.redactions import redacted_since
 from timeline.inspector.shapes import ChartPoint, Mark
 from timeline.inspector.tally import cost_of
 from timeline.log.history import reverted_versions
@@ -210,9 +210,9 @@ class Plots:
 
     async def _is_other(self, info: ConversationInfo, plot: Plot) -> bool:
         """Return whether the log is no longer the one that was read."""
-        if plot.first_version != info.first_version or plot.fold.version > info.version:
-            return True
-        return await redacted_since(self.store, info, plot.seen)
+        return await is_another_log(
+            self.store, info, first_version=plot.first_version, reached=plot.fold.version, seen=plot.seen
+        )
 
     async def _begun(self, info: ConversationInfo) -> Plot:
         """Return a plot of nothing yet: what was scavenged is not in it."""

@@ -19,7 +19,7 @@ from timeline.events import (
     appended_block,
 )
 from timeline.events.other_payloads import CompactionFailed
-from timeline.inspector.redactions import redacted_since
+from timeline.inspector.another_log import is_another_log
 from timeline.lifecycle.live import moved_by
 
 if TYPE_CHECKING:
@@ -173,9 +173,9 @@ class Tallies:
 
     async def _is_other(self, info: ConversationInfo, tally: Tally) -> bool:
         """Return whether the log is no longer the one that was read."""
-        if tally.first_version != info.first_version or tally.version > info.version:
-            return True
-        return await redacted_since(self._store, info, tally.version)
+        return await is_another_log(
+            self._store, info, first_version=tally.first_version, reached=tally.version, seen=tally.version
+        )
 
     async def _read(self, info: ConversationInfo, tally: Tally) -> None:
         """Take up the events behind a tally, up to the version that the conversation had when it was asked for."""
