@@ -157,7 +157,7 @@ class DigestFilter:
 
     since: str
     until: str
-    rounds: range | None
+    compaction_numbers: range | None
     tool: str | None
     glob: Glob | None
     command: str | None
@@ -190,7 +190,7 @@ class DigestFilter:
         return cls(
             since=moment("since", since) or EARLIEST,
             until=moment("until", until) or LATEST,
-            rounds=_rounds(compaction_number),
+            compaction_numbers=_numbers(compaction_number),
             tool=tool,
             glob=None if path_glob is None else parse_glob(path_glob),
             command=command,
@@ -226,7 +226,7 @@ class DigestFilter:
     def _holds(self, event: Event, compaction_number: int, reverted_by: int | None) -> bool:
         return (
             self.since <= instant_text(event.at) <= self.until
-            and (self.rounds is None or compaction_number in self.rounds)
+            and (self.compaction_numbers is None or compaction_number in self.compaction_numbers)
             and self.reverted in {None, reverted_by is not None}
         )
 
@@ -301,7 +301,7 @@ def moment(field: str, at: datetime | None) -> str | None:
         raise InvalidFilter(field, str(error)) from None
 
 
-def _rounds(compaction_number: int | range | None) -> range | None:
+def _numbers(compaction_number: int | range | None) -> range | None:
     if isinstance(compaction_number, int):
         return range(compaction_number, compaction_number + 1)
     if compaction_number is not None and (compaction_number.step != 1 or not compaction_number):

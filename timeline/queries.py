@@ -60,6 +60,11 @@ class StoredDigest:
     unsaid: tuple[int, ...] = ()
 
 
+def selects_entries(filters: Mapping[str, object]) -> bool:
+    """Return whether some filters of `Queries.digests` select single entries of a digest, and not whole ones."""
+    return any(filters[name] not in {None, False} for name in ("tool", "path_glob", "command", "error"))
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """A block that `Queries.search` found.
@@ -92,6 +97,7 @@ FactKind: TypeAlias = Literal[
 ]
 """What a fact is; see `timeline.facts.model.Fact`."""
 FACT_KINDS: Final[tuple[FactKind, ...]] = get_args(FactKind)
+"""A kind's place here is its number in the rows of databases: a new one comes last."""
 FactSource: TypeAlias = Literal["log", "digest"]
 
 

@@ -71,9 +71,9 @@ def _conditions(key: int | None, wanted: DigestFilter) -> tuple[str, list[Any]]:
 
     given = [f"d.{OWN}" if key is None else f"d.conversation = {asked(key)}"]
     given += [f"d.at >= {asked(wanted.since)}", f"d.at <= {asked(wanted.until)}"]
-    if wanted.rounds is not None:
-        given.append(f"d.round >= {asked(within(wanted.rounds[0]))}")
-        given.append(f"d.round <= {asked(within(wanted.rounds[-1]))}")
+    if wanted.compaction_numbers is not None:
+        given.append(f"d.round >= {asked(within(wanted.compaction_numbers[0]))}")
+        given.append(f"d.round <= {asked(within(wanted.compaction_numbers[-1]))}")
     if wanted.reverted is not None:
         given.append(f"d.reverted_by IS {'NOT ' if wanted.reverted else ''}NULL")
     if wanted.error is not None:

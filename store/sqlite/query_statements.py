@@ -55,7 +55,7 @@ def _fits(entry: str) -> str:
 
 
 _HOLDS = (
-    " AND d.at BETWEEN :since AND :until AND d.round BETWEEN :first_round AND :last_round"
+    " AND d.at BETWEEN :since AND :until AND d.round BETWEEN :first_number AND :last_number"
     " AND d.errors BETWEEN :least_errors AND :most_errors"
     " AND (:reverted IS NULL OR (d.reverted_by IS NOT NULL) = :reverted)"
 )

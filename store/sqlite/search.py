@@ -301,15 +301,15 @@ def _asked(conversation: str | None, wanted: DigestFilter) -> tuple[frozenset[st
         "command": wanted.command,
         "error": error if isinstance(error, str) else None,
     }
-    first_round, last_round = (wanted.rounds[0], wanted.rounds[-1]) if wanted.rounds else (-_LAST, _LAST)
+    numbers = wanted.compaction_numbers or (-_LAST, _LAST)
     return frozenset(name for name, text in texts.items() if text is not None), {
         **texts,
         "glob": texts["path_glob"],
         "beyond": f"{texts['prefix']}\U0010ffff",
         "since": wanted.since,
         "until": wanted.until,
-        "first_round": within(first_round),
-        "last_round": within(last_round),
+        "first_number": within(numbers[0]),
+        "last_number": within(numbers[-1]),
         "least_errors": int(bool(error)),
         "most_errors": 0 if error is False else _LAST,
         "reverted": wanted.reverted,

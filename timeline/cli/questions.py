@@ -16,6 +16,7 @@ from timeline.cli.output import paint, say, write, write_rows
 from timeline.display.brief import brief
 from timeline.events.addresses import listed_addresses
 from timeline.log.stopwatch import with_duration
+from timeline.queries import selects_entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,7 +30,7 @@ _MOST_LINES: Final = 8
 """The most items of each list of a digest in the printed form; JSON has all."""
 _MOST_FOUND: Final = 20
 """The most blocks in the printed form, without --limit."""
-_ROUNDS: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
+_NUMBERS: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 _MARKED: Final = re.compile("«(.*?)»")
 
 
@@ -64,13 +65,8 @@ class Wanted:
     command: str | None = None
     failed: bool = False
     error_text: str | None = None
-    rounds: str | None = None
+    compaction_number: str | None = None
     reverted: bool = False
-
-    @property
-    def asks_for_entries(self) -> bool:
-        """Whether a filter selects single entries of a digest."""
-        return self.failed or any(text is not None for text in (self.tool, self.path, self.command, self.error_text))
 
     def filters(self) -> dict[str, Any]:
         """Return the filters in the form that the store takes.
@@ -84,7 +80,7 @@ class Wanted:
             "path_glob": self.path,
             "command": self.command,
             "error": self.error_text if self.error_text is not None else self.failed or None,
-            "compaction_number": None if self.rounds is None else _rounds(self.rounds),
+            "compaction_number": None if self.compaction_number is None else _numbers(self.compaction_number),
             "reverted": self.reverted,
         }
 
@@ -101,8 +97,8 @@ def moment(option: str, text: str | None) -> datetime | None:
         raise UsageProblem(f"{option} {text!r} is not a time with a zone. Write 2026-01-31T12:00:00Z.") from None
 
 
-def _rounds(text: str) -> range:
-    match = _ROUNDS.fullmatch(text)
+def _numbers(text: str) -> range:
+    match = _NUMBERS.fullmatch(text)
     first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
     if first > last:
         raise UsageProblem(f"--compaction {text!r} is not the number of a compaction. Write 3, or 2-4 for a range.")
@@ -124,7 +120,7 @@ async def digests(wanted: Wanted, db: str, *, as_json: bool) -> None:
         found = 0
         async for row in rows:
             found += 1
-            _print_digest(row, row.matched if wanted.asks_for_entries else row.digest)
+            _print_digest(row, row.matched if selects_entries(filters) else row.digest)
         if not found:
             write(await _nothing(wanted, store))
 

@@ -139,11 +139,6 @@ class DigestsArguments(Arguments):
     limit: Limit = 10
     cursor: Cursor = None
 
-    @property
-    def asks_for_entries(self) -> bool:
-        """Whether a filter selects single entries of a digest."""
-        return self.failed or any(text is not None for text in (self.tool, self.path, self.command, self.error_text))
-
 
 class FactsArguments(Arguments):
     """Of `facts`."""

@@ -29,12 +29,14 @@ from timeline.integrations.mcp.answers import (
 )
 from timeline.integrations.mcp.given_hits import GivenHits
 from timeline.integrations.mcp.listing import Listing, no_cursor
+from timeline.queries import selects_entries
 from timeline.timeline import Timeline
 from timeline.tokens import get_counter
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection
 
+    from timeline.digest import Digest
     from timeline.integrations.mcp.arguments import (
         ConversationsArguments,
         DigestsArguments,
@@ -170,12 +172,14 @@ class Questions:
             ConversationNotFound: there is no such conversation.
             StoreError: the store cannot be read.
         """
-        found, places = _behind(self._store.digests(**_filters(asked)), asked.cursor), list[str]()
+        filters = _filters(asked)
+        in_part = selects_entries(filters)
+        found, places = _behind(self._store.digests(**filters), asked.cursor), list[str]()
 
         async def rows() -> AsyncIterator[DigestRow]:
             async for place, stored in found:
                 places.append(place)
-                yield self._digest_row(stored, whole=not asked.asks_for_entries)
+                yield self._digest_row(stored, stored.matched if in_part else stored.digest)
 
         taken, more = await self._page_of(rows(), asked.limit, asked.conversation)
         return DigestsAnswer(digests=tuple(taken), next_cursor=places[len(taken) - 1] if more else None)
@@ -247,9 +251,8 @@ class Questions:
         shown = asked if len(asked) <= _SHOWN else f"{asked[:_SHOWN]}…"
         return InvalidFilter("conversation", f"there is no {shown!r}{like}. The tool conversations lists all")
 
-    def _digest_row(self, stored: StoredDigest, *, whole: bool) -> DigestRow:
-        """Return a compaction with as many entries of each list as fit an answer."""
-        digest = stored.digest if whole else stored.matched
+    def _digest_row(self, stored: StoredDigest, digest: Digest) -> DigestRow:
+        """Return a compaction with as many entries of each list of a digest as fit an answer."""
         for most in _ENTRIES:
             entries: dict[str, Any] = _cut(digest.shortened(most).dump())
             row = DigestRow(
@@ -318,8 +321,8 @@ def _filters(asked: DigestsArguments) -> dict[str, Any]:
         InvalidFilter: the range of compactions goes backwards.
     """
     first, _, last = (asked.compaction_number or "").partition("-")
-    rounds = range(int(first), int(last or first) + 1) if first else None
-    if rounds is not None and not rounds:
+    numbers = range(int(first), int(last or first) + 1) if first else None
+    if numbers is not None and not numbers:
         raise InvalidFilter(
             "compaction_number", f"{asked.compaction_number} goes backwards: write the smaller number first"
         )
@@ -331,7 +334,7 @@ def _filters(asked: DigestsArguments) -> dict[str, Any]:
         "path_glob": asked.path,
         "command": asked.command,
         "error": asked.error_text if asked.error_text is not None else asked.failed or None,
-        "compaction_number": rounds,
+        "compaction_number": numbers,
         "reverted": asked.reverted,
     }
 
