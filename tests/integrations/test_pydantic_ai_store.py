@@ -20,6 +20,7 @@ from tests.integrations.working import all_fine, bash, small, working
 from tests.providers import Answer, Call, FakeProvider
 from timeline import Timeline, open_store
 from timeline.errors import InvalidArgument
+from timeline.integrations import pydantic_ai_store
 from timeline.integrations.pydantic_ai import TimelineCapability
 from timeline.integrations.pydantic_ai_store import TimelineConversationStore
 from timeline.retention import Budget, scavenge
@@ -227,6 +228,19 @@ async def test_another_process_loads_it(tmp_path: Path) -> None:
         assert said(await TimelineConversationStore(store).load("c2")) == ["one", "one!", "due", "due!"]
         for id_ in ("c1", "c2"):
             assert (await (await timeline_of(store, id_)).verify()).ok
+
+
+async def test_a_store_that_lives_for_long_keeps_the_places_of_the_newest_entries_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each save ends with another entry; one that is no longer known is found in the whole store."""
+    monkeypatch.setattr(pydantic_ai_store, "_MOST_HOMES", 3)
+    conversations = TimelineConversationStore(MemoryStore())
+    first = await saved(conversations, "c1", "one")
+    for number in range(2, 9):
+        await saved(conversations, f"c{number}", "one", "two")
+    assert len(conversations._homes) == 3
+    assert said(await conversations.load(first.conversation_id)) == ["one", "one!"]
 
 
 async def test_with_the_capability_there_is_one_log(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ the log of their conversation, beside its blocks, and no context shows them.
 from __future__ import annotations
 
 import json
+from collections import OrderedDict
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
 _NAME: Final = "pydantic-ai"
 _ENTRY: Final = "framework.entry"
 _RECORD: Final = "framework.record"
+_MOST_HOMES: Final = 10_000
+"""Entries whose conversation is kept; that of another one is looked for in the whole store."""
 _RECORDS: Final[TypeAdapter[ConversationRecord]] = TypeAdapter(ConversationRecord)
 
 
@@ -81,8 +84,8 @@ class TimelineConversationStore(ConversationStore):
     def __init__(self, store: EventStore) -> None:
         checks.awaited_store(store)
         self._store = store
-        self._homes: dict[str, str] = {}
-        """By the id of a history's last entry: the conversation that was read or written with it."""
+        self._homes: OrderedDict[str, str] = OrderedDict()
+        """By the id of a history's last entry: the conversation that was read or written with it, the newest last."""
 
     async def read_record(self, conversation_id: str) -> ConversationRecord | None:
         """Return the record of a conversation, or None if the store doesn't have it.
@@ -132,7 +135,7 @@ class TimelineConversationStore(ConversationStore):
                 await self._fork(record, record.forked_from)
                 stored = await self._stored(id_)
             if await self._appended(id_, payloads, stored.version):
-                self._homes |= dict.fromkeys(filter(None, [record.head_id, *record.branches]), id_)
+                self._ends_in(record, id_)
                 return
 
     async def delete_record(self, conversation_id: str, *, expected_revision: str) -> None:
@@ -193,8 +196,18 @@ class TimelineConversationStore(ConversationStore):
         if payload.data is None:
             return None
         record = _RECORDS.validate_json(json.dumps(payload.data))
-        self._homes |= dict.fromkeys(filter(None, [record.head_id, *record.branches]), conversation)
+        self._ends_in(record, conversation)
         return replace(record, conversation_id=conversation)
+
+    def _ends_in(self, record: ConversationRecord, conversation: str) -> None:
+        for entry_id in filter(None, [record.head_id, *record.branches]):
+            self._is_in(entry_id, conversation)
+
+    def _is_in(self, entry_id: str, conversation: str) -> None:
+        self._homes[entry_id] = conversation
+        self._homes.move_to_end(entry_id)
+        if len(self._homes) > _MOST_HOMES:
+            self._homes.popitem(last=False)
 
     async def _entries_with(self, entry_id: str) -> dict[str, Any]:
         """Return the entries of the conversation that has one, by id."""
@@ -204,7 +217,7 @@ class TimelineConversationStore(ConversationStore):
             return entries
         async for event in all_events(self._store, [_ENTRY]):
             if isinstance(event.payload, FrameworkEntry) and event.payload.key == entry_id:
-                self._homes[entry_id] = event.conversation
+                self._is_in(entry_id, event.conversation)
                 return await self._entries(event.conversation)
         raise KeyError(entry_id)
 
