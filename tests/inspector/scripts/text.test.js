@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { ago, brief, bytes, duration, money, percent, shellWord, short } from "../../../timeline/inspector/web/pure/format.js";
 import { readMarkdown, readSpans } from "../../../timeline/inspector/web/pure/markdown.js";
 import { marked, pieces } from "../../../timeline/inspector/web/pure/marks.js";
+import { duration as took } from "../../../timeline/inspector/web/timeline-ui/words.js";
 
 test("numbers are short and never say more than is so", () => {
   assert.deepEqual([0, 999, 1000, 9_949, 9_950, 99_499, 999_499, 999_500, 12_345_678].map(short), ["0", "999", "1.0k", "9.9k", "10k", "99k", "999k", "1.00M", "12.3M"]);
@@ -11,6 +12,11 @@ test("numbers are short and never say more than is so", () => {
   assert.deepEqual([0, 1234.5, 0.5, 0.0123, 0.00004].map(money), ["$0.00", "$1,234.50", "$0.50", "$0.012", "$0.000040"]);
   assert.deepEqual([0.004, 0.5, 12, 300, 7200, 200_000].map(duration), ["4 ms", "0.5 s", "12 s", "5 min", "2.0 h", "2 days"]);
   assert.deepEqual([12, 4_200, 65_536, 5_000_000].map(bytes), ["12 bytes", "4.2 KB", "66 KB", "5.0 MB"]);
+});
+
+test("how long a compaction took is rounded before it is divided", () => {
+  assert.deepEqual([0.0004, 0.9994, 0.9996, 99.94].map(took), ["under 1 ms", "999 ms", "1.0 s", "99.9 s"]);
+  assert.deepEqual([99.96, 119.4, 119.7, 3600].map(took), ["1 min 40 s", "1 min 59 s", "2 min 0 s", "60 min 0 s"]);
 });
 
 test("what is not known is a dash", () => {

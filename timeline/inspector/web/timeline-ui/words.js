@@ -22,9 +22,10 @@ export function figure(figure) {
 /** @param {number} seconds */
 export function duration(seconds) {
   if (seconds < 0.0005) return "under 1 ms";
-  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
-  if (seconds < 100) return `${seconds.toFixed(1)} s`;
-  return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
+  if (seconds < 0.9995) return `${Math.round(seconds * 1000)} ms`;
+  if (seconds < 99.95) return `${seconds.toFixed(1)} s`;
+  const whole = Math.round(seconds);
+  return `${Math.floor(whole / 60)} min ${whole % 60} s`;
 }
 
 /** Return the share of the tokens that was saved, in whole per cent. @param {LiveEvent} event */
