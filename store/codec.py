@@ -42,6 +42,7 @@ from timeline.events.encoding import checksum, decode_payload, encode_payload, i
 from timeline.frozen import canonical_json, compact_json, sha256_hex
 from timeline.ports import ConversationInfo, Expected, Snapshot, WrittenEvent
 
+from .column_numbers import LARGEST
 from .failures import RESTORE
 
 if TYPE_CHECKING:
@@ -60,7 +61,6 @@ _new: Final = tuple.__new__
 """Makes a `EventDraft`, or a `Batch`, in a third of the time that its constructor takes."""
 _ANEW: Final = "`timeline repair` makes it anew."
 _UPGRADE: Final = "Upgrade timeline-engine to read it; other events can still be read."
-_LARGEST: Final = 2**63 - 1
 _WHOLE_SECONDS: Final = len("2026-01-01T00:00:00Z")
 _LONGEST_TYPE: Final = 500
 """Most characters of an event's type, since indexes hold all of it."""
@@ -308,7 +308,7 @@ def _drafts(events: Sequence[NewEvent]) -> tuple[list[EventDraft], list[tuple[in
             drafts.append(_draft(event, id_, time))
             others.append((place, payload))
             continue
-        text = None if payload.tokens > _LARGEST else write_appended(payload, event.at, time)
+        text = None if payload.tokens > LARGEST else write_appended(payload, event.at, time)
         if text is None:
             drafts.append(_draft(event, id_, time))
             continue
@@ -333,7 +333,7 @@ def _written(event: EncodedEvent) -> EventDraft:
     columns = event.columns
     if columns is None:
         return _draft(event, id_, at)
-    if columns.tokens > _LARGEST:
+    if columns.tokens > LARGEST:
         raise _beyond(type_)
     return _new(EventDraft, (id_, type_, schema_version, at, *columns, event.text))
 
@@ -355,7 +355,7 @@ def _draft(event: NewEvent, event_id: str, time: str) -> EventDraft:
         block, tokens = _block_and_tokens(payload)
         schema_version = event.schema_version
     _check_type(payload.type)
-    if schema_version > _LARGEST or (tokens or 0) > _LARGEST:
+    if schema_version > LARGEST or (tokens or 0) > LARGEST:
         raise _beyond(payload.type)
     path, turn_id = (None, None) if block is None else (block.path or None, block.turn_id or None)
     return EventDraft(event_id, payload.type, schema_version, _at(time), path, turn_id, tokens, text)
@@ -376,7 +376,7 @@ def _block_and_tokens(payload: Payload) -> tuple[Block | None, int | None]:
         return block, payload.tokens
     tokens = payload.data.get("tokens") if isinstance(payload, UnknownPayload) else None
     # A later version may give "tokens" another meaning; copy it only if the column can hold it.
-    return block, tokens if type(tokens) is int and 0 <= tokens <= _LARGEST else None
+    return block, tokens if type(tokens) is int and 0 <= tokens <= LARGEST else None
 
 
 def tokens_of(payload: Payload) -> int | None:
@@ -390,7 +390,7 @@ def encode_snapshot(snapshot: Snapshot) -> SnapshotDraft:
     Raises:
         InvalidBlock: its window starts nowhere, or it cannot be stored.
     """
-    if not 1 <= snapshot.window_start <= _LARGEST:
+    if not 1 <= snapshot.window_start <= LARGEST:
         raise InvalidBlock("snapshot", f"a window starts at version 1 or later, not {snapshot.window_start}")
     try:
         body = compact_json({name: getattr(snapshot, name) for name in Snapshot.model_fields})

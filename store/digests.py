@@ -35,7 +35,6 @@ LATEST: Final = "~"
 _NAMES: Final = frozenset({"urls", "identifiers"})
 _LISTS: Final = tuple(name for name in Digest.model_fields if name != "more" and name not in _NAMES)
 """The lists whose entries filters select; what a text names is found by a query of facts."""
-_LARGEST: Final = 2**63 - 1
 
 
 class DigestEntry(NamedTuple):
@@ -310,8 +309,3 @@ def _numbers(compaction_number: int | range | None) -> range | None:
             f"{compaction_number} is not a range of numbers; range(2, 5) means the compactions 2, 3 and 4",
         )
     return compaction_number
-
-
-def within(number: int) -> int:
-    """Clamp a number to a column's range: rows only lead to an event, and the event's own number decides."""
-    return max(-_LARGEST, min(number, _LARGEST))

@@ -18,6 +18,7 @@ from timeline.events import BlockAppended
 from timeline.events.encoding import decode_payload
 from timeline.facts.extracting import facts_of_result
 
+from .column_numbers import LARGEST
 from .facts import FactRow, call_path, rows_named, rows_of_facts
 from .failures import RESTORE
 from .search.scanning import redacted_version
@@ -54,7 +55,6 @@ Asking: TypeAlias = Generator[FactQuestion, "Sequence[Row]", T]
 
 _CALL: Final = ToolCall.model_fields["type"].default
 _NO_ARGUMENTS: Final[dict[str, Any]] = {}
-_LAST: Final = 2**63 - 1
 
 
 class MadeFacts(NamedTuple):
@@ -92,7 +92,7 @@ def facts_of_page(rows: Sequence[Row], known: Collection[int] = ()) -> Asking[li
     ]
     gone: dict[int, set[int]] = {}
     for key in dict.fromkeys(event.key for event in stored):
-        gone[key] = redacted((yield FactQuestion("redactions", _LAST, key)))
+        gone[key] = redacted((yield FactQuestion("redactions", LARGEST, key)))
     results = [e for e in stored if type(e.block) is ToolResult and e.position not in known]
     calls = yield from _calls_of([e for e in results if e.version not in gone[e.key]])
     made = []

@@ -17,11 +17,12 @@ from timeline.errors import ConversationNotFound, StoreCorrupt
 from timeline.facts.record import merged, record_from
 from timeline.log.collector import collector_at_rest
 from timeline.log.off_loop import in_thread
-from timeline.queries import FactEntry
+from timeline.queries import FACT_KINDS, FactEntry
 
 from .aside import at_its_size
+from .column_numbers import LARGEST
 from .fact_making import FactQuestion, MadeFacts, facts_of_page, moment_of, redacted
-from .facts import KINDS, NAMED, Coverage, CoveredBy, FactFilter, FactRow, block_path, fact_of, stored_fact
+from .facts import NAMED, Coverage, CoveredBy, FactFilter, FactRow, block_path, fact_of, stored_fact
 from .failures import RESTORE
 from .running_records import CURE
 
@@ -39,7 +40,6 @@ T = TypeVar("T")
 
 SCANNED: Final = 500
 """Events that are read at a time where the rows have not reached them."""
-LAST: Final = 2**63 - 1
 _ALL: Final = FactFilter.checked()
 
 
@@ -224,7 +224,7 @@ class DatabaseFacts(ABC):
 
         It is not used for forks: a redaction in the shared past is an event of another log.
         """
-        redactions = len(await self.asked(FactQuestion("redactions", LAST, key)))
+        redactions = len(await self.asked(FactQuestion("redactions", LARGEST, key)))
         running = self.running.take(key, covers, redactions)
         if running is None:
             return await self._merged_anew(scope, covers, most)
@@ -264,7 +264,7 @@ class DatabaseFacts(ABC):
                     yield found
 
     async def _part(self, part: AskedLog, wanted: FactFilter, reached: int, page: int) -> AsyncIterator[LocatedFact]:
-        after = (0, LAST)
+        after = (0, LARGEST)
         while wanted.kinds:
             rows = await self.page_of_rows(part.key, wanted, after, min(part.last, reached), page)
             for found in rows:
@@ -348,10 +348,10 @@ def _covered_by(version: int, covers: str | None, carried: str | None) -> Covere
 
 def _entry(group: FactGroup) -> FactEntry:
     """Return a group of facts as one entry: its newest row with its counts, and its first one."""
-    if not 0 <= group.kind < len(KINDS):
+    if not 0 <= group.kind < len(FACT_KINDS):
         raise StoreCorrupt(f"a fact of version {group.last} is of the kind {group.kind}, which does not exist. {CURE}")
     return FactEntry(
-        kind=KINDS[group.kind],
+        kind=FACT_KINDS[group.kind],
         subject=group.subject,
         failed=bool(group.failed),
         times=group.times,

@@ -12,12 +12,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.errors import InvalidFilter
 from timeline.facts.extracting import facts_named
 from timeline.facts.model import Fact
-from timeline.queries import FactKind, StoredFact
+from timeline.queries import FACT_KINDS, FactKind, StoredFact
 
 from .digests import EARLIEST, LATEST, check_text, check_type, moment
 from .globs import parse_glob
@@ -31,9 +31,8 @@ if TYPE_CHECKING:
 
     from .globs import Glob
 
-KINDS: Final[tuple[FactKind, ...]] = get_args(FactKind)
-"""A kind's number in a row is its place here. Stored: only add at the end."""
-NUMBERS: Final = {kind: number for number, kind in enumerate(KINDS)}
+NUMBERS: Final = {kind: number for number, kind in enumerate(FACT_KINDS)}
+"""The number of a kind in a row."""
 NAMED: Final = frozenset({NUMBERS["url"], NUMBERS["identifier"]})
 """The kinds that a text names; the others are what a result says was done."""
 BESIDE: Final = ".call"
@@ -49,7 +48,7 @@ class FactRow(NamedTuple):
         position: of the event that made it known.
         number: its place among the facts of that event: from 0 on if a result says that it was done, below 0 if named.
         conversation: the conversation's key in its store.
-        kind: number of the kind, see `KINDS`.
+        kind: number of the kind, see `FACT_KINDS`.
         failed: 1 if it failed.
         status: exit status.
         version: version of the block to read.
@@ -134,7 +133,7 @@ def stored_fact(row: FactRow, conversation: str, at: datetime, path: str, *, cov
     return StoredFact(
         conversation=conversation,
         position=row.position,
-        kind=KINDS[row.kind],
+        kind=FACT_KINDS[row.kind],
         subject=row.subject,
         at=at,
         path=block_path(row.path, path),
@@ -151,7 +150,7 @@ def stored_fact(row: FactRow, conversation: str, at: datetime, path: str, *, cov
 def fact_of(row: FactRow, at: datetime, path: str) -> Fact:
     """Return a row as the fact that it was made of; ``at`` and ``path`` are those of its event."""
     _, _, _, kind, failed, status, version, _, subject, tool, detail, kept, _ = row
-    return Fact(KINDS[kind], subject, block_path(kept, path), version, at, tool, status, bool(failed), detail)
+    return Fact(FACT_KINDS[kind], subject, block_path(kept, path), version, at, tool, status, bool(failed), detail)
 
 
 def block_path(kept: str | None, path: str) -> str:
@@ -263,7 +262,7 @@ class FactFilter:
     @property
     def every_kind(self) -> bool:
         """Return whether no kind is left out."""
-        return len(self.kinds) == len(KINDS)
+        return len(self.kinds) == len(FACT_KINDS)
 
     def matches(self, row: FactRow, at: str) -> bool:
         """Return whether a fact meets every condition but that of being covered; ``at`` is its time in a row's form."""
@@ -284,12 +283,12 @@ def _kinds(kind: FactKind | Collection[FactKind] | None) -> frozenset[int]:
         return frozenset(NUMBERS.values())
     if not isinstance(kind, Iterable):
         raise InvalidFilter(
-            "kind", f"must be a kind, or several: {', '.join(KINDS)}; not of type {type(kind).__name__}"
+            "kind", f"must be a kind, or several: {', '.join(FACT_KINDS)}; not of type {type(kind).__name__}"
         )
     asked = {kind} if isinstance(kind, str) else set(kind)
     unknown = sorted(map(str, asked - NUMBERS.keys()))
     if unknown:
-        raise InvalidFilter("kind", f"there is no kind {unknown[0]!r}; the kinds are {', '.join(KINDS)}")
+        raise InvalidFilter("kind", f"there is no kind {unknown[0]!r}; the kinds are {', '.join(FACT_KINDS)}")
     return frozenset(NUMBERS[kind] for kind in asked)
 
 

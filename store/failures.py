@@ -22,6 +22,7 @@ from timeline.errors import (
     StoreReadOnly,
 )
 
+from .column_numbers import LARGEST
 from .private_files import make_private
 from .sqlite.cut_off import length_before
 
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _NO_LOCKS: Final = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL})
 _NOT_ALLOWED: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
-_MOST_ROWS: Final = 2**63 - 1
 RESTORE: Final = "Put a backup in its place with `timeline restore FILE`"
 """The cure of what nothing makes anew."""
 
@@ -293,4 +293,4 @@ def checked_page(page: int) -> int:
     """
     if not isinstance(page, int) or isinstance(page, bool) or page < 1:
         raise InvalidArgument("page", f"must be the number of rows to read at once, from 1 on, not {page!r}")
-    return min(page, _MOST_ROWS)
+    return min(page, LARGEST)

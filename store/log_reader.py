@@ -18,8 +18,9 @@ from timeline.ports import ChainedEvent, StoredWindow
 
 from .aside import all_decoded, decoded
 from .codec import decode_info, decode_snapshot, decode_value, decode_written
+from .column_numbers import LARGEST
 from .failures import checked_page, checked_types
-from .log_rows import MOST, LogPart
+from .log_rows import LogPart
 from .waypoint_bodies import read_waypoint
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ class LogReader:
 
     async def read_versions(self, conversation: str, versions: Collection[int]) -> list[Event]:
         """Return the events of these versions that exist, by version."""
-        wanted = sorted({version for version in versions if 0 < version <= MOST})
+        wanted = sorted({version for version in versions if 0 < version <= LARGEST})
         found = await self._rows.at_versions(conversation, wanted)
         missing = set(wanted)
         for row in found:
@@ -203,7 +204,7 @@ class LogReader:
 
     async def load_waypoint(self, conversation: str, until: int, *, after: int = 0) -> Snapshot | None:
         """Read the newest snapshot of the past up to a version; see `EventStore.load_waypoint`."""
-        found = await self._rows.waypoint(conversation, min(after, MOST), min(until, MOST))
+        found = await self._rows.waypoint(conversation, min(after, LARGEST), min(until, LARGEST))
         if found is None:
             await self.key(conversation)
             return None
@@ -332,7 +333,7 @@ class LogReader:
         self, *, after: int = 0, types: Collection[str] | None = None, page: int = 500
     ) -> AsyncIterator[Event]:
         """Iterate over the events of all conversations with ``position > after``, by position."""
-        read, after = self._rows.pages_of_all(checked_types(types)), max(min(after, MOST), -MOST)
+        read, after = self._rows.pages_of_all(checked_types(types)), max(min(after, LARGEST), -LARGEST)
         await self.settled()
         while rows := await read(after, checked_page(page)):
             for conversation, *row in rows:

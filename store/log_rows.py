@@ -7,15 +7,12 @@ id of the event's own conversation comes before them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Sequence
 
     from .codec import Row
-
-MOST: Final = 2**63 - 1
-"""The highest version, and position, that a database can be asked for."""
 
 
 class LogPart(NamedTuple):

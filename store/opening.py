@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Generator
     from types import TracebackType
 
+    from .durability import Durability
     from .memory import MemoryStore
     from .postgres.store import PostgresStore
-    from .sqlite.files import Durability
     from .sqlite.store import SQLiteStore
 
     AnyStore: TypeAlias = SQLiteStore | PostgresStore | MemoryStore

@@ -9,6 +9,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from .frequent_types import FREQUENT_TYPES
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -24,12 +26,11 @@ _NAMING_BY_HASH: Final = ("policy",)
 """The fields whose text is kept even for a context that was recorded as hashes."""
 OTHER_SCAVENGED: Final = "scavenged"
 """Type of a removed event that is neither an appended block, a recorded context nor a model call."""
-_TYPES_KEPT: Final = frozenset({"block.appended", "context.rendered", "model.called"})
 
 
 def type_left(type_: str) -> str:
     """Return the type of a removed event."""
-    return type_ if type_ in _TYPES_KEPT else OTHER_SCAVENGED
+    return type_ if type_ in FREQUENT_TYPES else OTHER_SCAVENGED
 
 
 class RemovalBounds(NamedTuple):

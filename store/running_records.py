@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.errors import StoreCorrupt
 from timeline.facts.running import PlacedFact, RunningRecord
+from timeline.queries import FACT_KINDS
 
+from .column_numbers import LARGEST
 from .fact_making import moment_of
-from .facts import KINDS, fact_of
+from .facts import fact_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +30,7 @@ TOGETHER: Final = 20_000
 """Most subjects of all records of one store, unless the newest record alone has more. Records of many short logs are
 not worth their memory: the rows of 1,000 events are merged anew in 30 ms."""
 _MOST_LOGS: Final = 1_000
-_BEFORE_ALL: Final = (0, 2**63 - 1)
+_BEFORE_ALL: Final = (0, LARGEST)
 CURE: Final = "`timeline repair` makes facts anew; `timeline verify --deep` lists all damage."
 
 
@@ -61,7 +63,7 @@ class RunningLog:
             StoreCorrupt: one of them is damaged.
         """
         for row, at, path in rows:
-            if not (isinstance(at, str) and isinstance(row.subject, str) and 0 <= row.kind < len(KINDS)):
+            if not (isinstance(at, str) and isinstance(row.subject, str) and 0 <= row.kind < len(FACT_KINDS)):
                 raise StoreCorrupt(f"fact {row.number} at position {row.position} is damaged. {CURE}")
             self._waiting.append(PlacedFact(row[:2], fact_of(row, moment_of(at), path)))
         if rows:

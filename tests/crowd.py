@@ -19,7 +19,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from timeline.store.sqlite.files import Durability
+    from timeline.store.durability import Durability
 
 ROOT: Final = Path(__file__).parent.parent
 TASKS: Final = 16

@@ -54,6 +54,13 @@ class DerivedRows(NamedTuple):
         return f"DELETE FROM {self.progress} WHERE {OWN}"
 
 
+async def progress_of(read: Callable[..., Awaitable[list[Row]]], made: DerivedRows) -> tuple[int, int]:
+    """Return the position that rows have reached, and that of the newest event; ``read`` runs a statement."""
+    rows = await read(made.reached, made.form)
+    ((last,),) = await read(LAST_OF_ALL)
+    return (int(rows[0][0]) if rows else 0), last
+
+
 async def catch_up(connection: Connection, made: DerivedRows) -> bool:
     """Add the rows of one slice of the events below the horizon, in the open transaction.
 

@@ -15,10 +15,11 @@ from ..conversation_rows import (
     opened,
     window_start_of,
 )
+from ..frequent_types import RARE_WHERE
 from .escaping import escaped, key_of, unescaped
 from .pages import Page, Wrong, wrong
 from .removing import OWN_SNAPSHOT
-from .statements import CONVERSATION_KEY, NEWEST_SCAVENGED, OWN, RARE_WHERE
+from .statements import CONVERSATION_KEY, NEWEST_SCAVENGED, OWN
 
 if TYPE_CHECKING:
     import asyncpg

@@ -16,7 +16,7 @@ import warnings
 from contextlib import asynccontextmanager, contextmanager
 from ssl import SSLCertVerificationError
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import asyncpg
 
@@ -47,11 +47,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
     from ..codec import Row
+    from ..durability import Durability
     from .address import ServerAddress
     from .connections import Connection, Pool
 
 T = TypeVar("T")
-Durability: TypeAlias = Literal["full", "normal"]
 
 log: Final = logging.getLogger("timeline.store")
 LEAST_SERVER: Final = 15

@@ -10,16 +10,18 @@ from timeline.errors import StoreCorrupt
 from timeline.events.encoding import decode_payload
 from timeline.facts.extracting import FORM as FACT_FORM
 
+from ..column_numbers import LARGEST
 from ..digests import CompactionRow, Reversion, has_row, rows_of
 from ..fact_making import facts_of_page
 from ..facts import FactRow, proof_of_rows
+from ..frequent_types import RARE_WHERE
 from . import facts as stored_facts
 from .digest_rows import compaction_columns, entry_columns
 from .escaping import joined
 from .overwriting import DROP_COMPACTIONS_AT, DROP_ENTRIES
 from .pages import Page, Wrong, wrong
 from .removing import facts_at
-from .statements import OWN, RARE_WHERE, SCAVENGED_WHERE
+from .statements import OWN, SCAVENGED_WHERE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
 
     from .connections import Connection
 
-_LAST: Final = 2**63 - 1
 
 # --- digests ------------------------------------------------------------------------------------------------------
 
@@ -65,7 +66,7 @@ _PUT_ENTRY: Final = _insert("digest_entries", _ENTRY)
 async def digests(connection: Connection, after: int) -> Page:
     """Compare a page of compactions and their entries with the compactions in the log."""
     events = await connection.fetch(_EVENTS_OF_TYPE, after, _COMPACTIONS_AT_ONCE)
-    last = events[-1][0] if len(events) == _COMPACTIONS_AT_ONCE else _LAST
+    last = events[-1][0] if len(events) == _COMPACTIONS_AT_ONCE else LARGEST
     undone = await _undone(connection, {row[1] for row in events})
     made: dict[int, tuple[Any, list[Any]]] = {}
     for position, key, version, schema, at, payload in events:
@@ -84,7 +85,7 @@ async def digests(connection: Connection, after: int) -> Page:
         there = stored.get(position, ([], []))
         if there[0] != ([] if compaction is None else [compaction]) or sorted(there[1]) != sorted(entries):
             wrong_ones.append(_anew(position, compaction, entries))
-    return Page(wrong_ones, last if last != _LAST else None)
+    return Page(wrong_ones, last if last != LARGEST else None)
 
 
 def _rows_of(version: int, at: str, type_: str, schema: int, payload: str) -> CompactionRow | Reversion | None:
@@ -170,7 +171,7 @@ async def facts(connection: Connection, after: int) -> Page:
     sources = await connection.fetch(_SOURCES, after, until, _EVENTS_AT_ONCE)
     last = sources[-1][0] if len(sources) == _EVENTS_AT_ONCE else None
     made = await _made(connection, sources)
-    stored = [_stored(row) for row in await connection.fetch(_STORED_FACTS, after, last or _LAST)]
+    stored = [_stored(row) for row in await connection.fetch(_STORED_FACTS, after, last or LARGEST)]
     found = _differences(made, stored, reached)
     return Page(found if after else [*await _changed(connection), *found], last)
 

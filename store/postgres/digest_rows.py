@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ..digests import Reversion, has_row, within
+from ..column_numbers import within
+from ..digests import Reversion, has_row
 from . import statements
 from .escaping import escaped, key_of
 

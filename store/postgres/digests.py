@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ..codec import decode
-from ..digests import within
+from ..column_numbers import within
 from .escaping import escaped, key_of, prefix_bounds, unescaped
 from .rows import event_row
 from .statements import EVENT, OWN

@@ -19,13 +19,14 @@ from timeline.events.chain import SALT, START, commitment, link, random_salts
 from timeline.events.encoding import checksum
 
 from ..erasures import Erasing
+from ..frequent_types import RARE_WHERE, RARE_WHERE_OF_E
 from ..removal import HASH
 from .catching_up import LOCK
 from .escaping import escaped, key_of, unescaped
 from .keeping import LockedRow, count, forks_of, hold, hold_all, take_turn
 from .overwriting import DROP_COMPACTIONS_AT, DROP_ENTRIES
 from .removing import DROP_WORDS, drop_unnamed
-from .statements import LINK_AT, NEWEST_SCAVENGED, ORDINALS, OWN, RARE_WHERE, lineage
+from .statements import LINK_AT, NEWEST_SCAVENGED, ORDINALS, OWN, lineage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,12 +96,11 @@ _MOVE_COMPACTIONS: Final = (
     " c.summary, c.first_version, c.last_version, c.before_tokens, c.after_tokens, c.errors, NULL"
     f" FROM {_MOVED} JOIN compactions AS c ON c.position = m.old AND c.{OWN}"
 )
-_RARE_OF_E = RARE_WHERE.replace("type", "e.type")
 _REVERT_ANEW: Final = (
     "UPDATE compactions AS c SET reverted_by = (SELECT min(e.version) FROM events AS e,"
     " json_array_elements_text(e.payload::json -> 'versions') AS undone WHERE e.conversation = $1"
-    f" AND e.type = 'compaction.reverted' AND {_RARE_OF_E} AND e.version > c.version AND undone::bigint = c.version)"
-    " WHERE c.conversation = $1"
+    f" AND e.type = 'compaction.reverted' AND {RARE_WHERE_OF_E} AND e.version > c.version"
+    " AND undone::bigint = c.version) WHERE c.conversation = $1"
 )
 """An undo counts in the log that has it alone: a fork's, of what it shares, counts once that is its own."""
 _MOVE_ENTRIES: Final = (

@@ -17,18 +17,19 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from timeline.facts.extracting import BY_USER, FORM
 from timeline.log.off_loop import in_thread
 
-from ..digests import within
+from ..column_numbers import LARGEST, within
 from ..fact_making import facts_of_page
 from ..fact_queries import DatabaseFacts, FactGroup, LocatedFact
 from ..facts import NUMBERS, FactFilter, FactRow
+from ..frequent_types import RARE_WHERE, RARE_WHERE_OF_E
 from ..running_records import RunningRecords
 from ..search.scanning import redacted_version
 from . import statements
-from .catching_up import LAST_OF_ALL, DerivedRows, catch_up
+from .catching_up import LAST_OF_ALL, DerivedRows, catch_up, progress_of
 from .digests import like
 from .escaping import HASH, escaped, joined, key_of, unescaped
 from .rows import plain
-from .statements import LINEAGE_OF_ID, LINEAGE_OF_KEY, OWN, RARE_WHERE
+from .statements import LINEAGE_OF_ID, LINEAGE_OF_KEY, OWN
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
@@ -44,7 +45,6 @@ T = TypeVar("T")
 
 SLICE: Final = 500
 """Events that are read in one transaction."""
-_RARE_OF_E: Final = RARE_WHERE.replace("type", "e.type")
 _PATH: Final = f"CASE WHEN path_rest IS NULL THEN coalesce(path, '') ELSE left(path, -{HASH}) || path_rest END"
 _PATH_OF_E: Final = _PATH.replace("path", "e.path")
 _FACT: Final = (
@@ -78,7 +78,7 @@ _DROP_OTHER: Final = (
 _REDACTIONS: Final = (
     f"{LINEAGE_OF_KEY}SELECT e.conversation, e.version, e.payload FROM lineage AS l CROSS JOIN LATERAL"
     " (SELECT e.conversation, e.version, e.payload FROM events AS e WHERE e.conversation = l.key"
-    f" AND e.type = 'block.redacted' AND {_RARE_OF_E} OFFSET 0) AS e WHERE e.version <= l.last"
+    f" AND e.type = 'block.redacted' AND {RARE_WHERE_OF_E} OFFSET 0) AS e WHERE e.version <= l.last"
 )
 _CALLS_AT: Final = (
     f"{LINEAGE_OF_KEY}SELECT e.path, e.path_rest, e.version, e.payload FROM lineage AS l CROSS JOIN LATERAL"
@@ -99,7 +99,7 @@ _ID_OF: Final = "SELECT id FROM conversations WHERE key = $1"
 _COVERING: Final = (
     f"{LINEAGE_OF_ID}SELECT e.type, e.version, e.payload FROM lineage AS l CROSS JOIN LATERAL"
     " (SELECT e.type, e.version, e.payload FROM events AS e WHERE e.conversation = l.key"
-    f" AND e.type IN ('compaction.completed', 'compaction.reverted') AND {_RARE_OF_E} OFFSET 0) AS e"
+    f" AND e.type IN ('compaction.completed', 'compaction.reverted') AND {RARE_WHERE_OF_E} OFFSET 0) AS e"
     " WHERE e.version <= l.last"
 )
 _MEANT: Final = "(f.tool <> '' OR f.detail = $7)"
@@ -238,9 +238,7 @@ class PostgresFacts(DatabaseFacts):
 
     async def progress(self) -> tuple[int, int]:
         """Return the position that the rows have reached, and that of the newest event."""
-        rows = await self.rows(ROWS.reached, FORM)
-        ((last,),) = await self.rows(LAST_OF_ALL)
-        return (int(rows[0][0]) if rows else 0), last
+        return await progress_of(self.rows, ROWS)
 
     async def asked(self, question: FactQuestion) -> list[Row]:
         """Answer what the facts of a page depend on."""
@@ -289,7 +287,7 @@ class PostgresFacts(DatabaseFacts):
     async def redacted_since(self, reached: int) -> Mapping[int, Collection[int]]:
         """Return by conversation's key the versions whose rows may not have gone yet, though they were redacted."""
         gone: dict[int, set[int]] = {}
-        for key, by, payload in await self.rows(_REDACTED_BETWEEN, reached, 2**63 - 1):
+        for key, by, payload in await self.rows(_REDACTED_BETWEEN, reached, LARGEST):
             version = redacted_version(payload)
             if version is not None and version < by:
                 gone.setdefault(key, set()).add(version)

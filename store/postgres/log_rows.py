@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+from ..frequent_types import FREQUENT_TYPES
 from ..log_rows import LogPart
 from . import statements
 from .escaping import escaped, joined, key_of, prefix_bounds, storable, text_as_given, unescaped
@@ -215,4 +216,4 @@ def _choose(types: Collection[str] | None, every: str, some: str, rare: str) -> 
     if types is None:
         return every, ()
     listed = [escaped(type_) for type_ in storable(types)]
-    return some if statements.FREQUENT_TYPES.intersection(types) else rare, (listed,)
+    return some if FREQUENT_TYPES.intersection(types) else rare, (listed,)

@@ -14,6 +14,7 @@ from timeline.errors import StoreCorrupt, VersionConflict
 from timeline.events import CompactionCompleted
 
 from ..codec import encode_snapshot
+from ..column_numbers import LARGEST
 from ..digests import rows_of
 from ..rewriting import EventIdentity, overwritten, rewritten
 from ..waypoint_bodies import read_waypoint, waypoint_columns
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from .connections import Connection
     from .keeping import LockedRow
 
-_ALL: Final = 2**63 - 1
 TO_OVERWRITE: Final = (
     "SELECT position, event_id::text, type, schema_version, at, salt, checksum, c, payload FROM events"
     " WHERE conversation = $1 AND version = $2"
@@ -106,7 +106,7 @@ async def _check(connection: Connection, log: LockedRow, part: Rewriting, logs: 
 
     A fork may be new.
     """
-    first = min(part.blocks, default=_ALL)
+    first = min(part.blocks, default=LARGEST)
     late = [fork for fork in await forks_of(connection, [log.key]) if fork.base >= first and fork.id not in logs]
     if log.version != part.expected or late:
         raise VersionConflict(part.conversation, part.expected, log.version)

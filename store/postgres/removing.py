@@ -15,10 +15,11 @@ from timeline.ports import KEPT_TYPES, Removal
 
 from ..codec import decode_snapshot
 from ..facts import proof_of_rows
+from ..frequent_types import RARE_WHERE
 from ..removal import HASH, OTHER_SCAVENGED, RemovalBounds, bounds
 from .escaping import joined, unescaped
 from .keeping import forks_of, hold, take_turn
-from .statements import HORIZON, OWN, RARE_WHERE
+from .statements import HORIZON, OWN
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

@@ -17,6 +17,7 @@ from .failures import DRIVER_ERRORS, store_error
 from .keeping import take_turn
 from .removing import drop_unnamed, remove, unnamed_values
 from .statements import OWN
+from .table_files import SETTING
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from .connections import Connection
     from .database import Database
 
-SETTING: Final = f"SELECT value FROM settings WHERE name = $1 AND {OWN}"  # noqa: S608 - own condition
 _SET: Final = (
     "INSERT INTO settings (name, value) SELECT * FROM unnest($1::text[], $2::text[])"
     " ON CONFLICT (name, tenant) DO UPDATE SET value = excluded.value"

@@ -17,15 +17,17 @@ import asyncpg
 from timeline.errors import StoreCorrupt, StoreError
 
 from ..aside import at_its_size
+from ..column_numbers import LARGEST
+from ..frequent_types import RARE_WHERE
 from ..search.querying import DatabaseSearch
 from ..search.scanning import TAGS, Hit, Scan, SearchFilter, text_of
 from ..search.words import Query, Term
 from . import vectors
-from .catching_up import LAST_OF_ALL
+from .catching_up import progress_of
 from .escaping import unescaped
 from .rows import event_row
-from .search_index import FORM, REDACTED, ROWS, TEXTS
-from .statements import EVENT, OWN, RARE_WHERE
+from .search_index import REDACTED, ROWS, TEXTS
+from .statements import EVENT, OWN
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -71,9 +73,7 @@ class PostgresSearch(DatabaseSearch):
 
     async def progress(self) -> tuple[int, int]:
         """Return the position that the index has reached, and that of the newest event."""
-        rows = await self.rows(ROWS.reached, FORM)
-        ((last,),) = await self.rows(LAST_OF_ALL)
-        return (int(rows[0][0]) if rows else 0), last
+        return await progress_of(self.rows, ROWS)
 
     async def indexed(self, query: Query, key: int | None, wanted: SearchFilter) -> list[Hit]:
         """Return the best hits in the index."""
@@ -152,7 +152,7 @@ class PostgresSearch(DatabaseSearch):
 
     async def texts_behind(self, position: int, most: int) -> list[Row]:
         """Return the next events behind a position that may hold a text."""
-        return await self.rows(TEXTS, position, 2**63 - 1, most)
+        return await self.rows(TEXTS, position, LARGEST, most)
 
     async def events_at(self, positions: Sequence[int]) -> list[Row]:
         """Return the events at some positions; see `DatabaseSearch.events_at`."""

@@ -7,11 +7,12 @@ import asyncio
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
+from ..frequent_types import RARE_WHERE
 from ..search.scanning import redacted_version
 from .catching_up import LAST_OF_ALL, LOCK
 from .pages import Page, Wrong, wrong
 from .search_index import FORM, REDACTED, ROWS, indexed_rows, insertions, slice_of
-from .statements import OWN, RARE_WHERE
+from .statements import OWN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

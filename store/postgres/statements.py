@@ -16,14 +16,12 @@ from typing import Final
 from timeline.events.chain import SALT, SIZE
 
 from ..conversation_statements import ConversationStatements
+from ..frequent_types import RARE_WHERE, RARE_WHERE_OF_E
 from .create import TENANT
 from .escaping import HASH
 
-RARE_WHERE: Final = "type <> 'block.appended' AND type <> 'context.rendered' AND type <> 'model.called'"
-"""Condition of the two partial indexes of rare events."""
 SCAVENGED_WHERE: Final = "checksum = ''"
 """Condition of the partial index of scavenged events. A damaged event still has a checksum that it does not match."""
-FREQUENT_TYPES: Final = frozenset({"block.appended", "context.rendered", "model.called"})
 
 OWN: Final = f"tenant = {TENANT}"
 """Condition of every look-up that does not begin at a conversation's key."""
@@ -43,7 +41,6 @@ EVENT: Final = (
 )
 """The columns of an event as `codec.decode` wants them, once `store.postgres.rows.event_row` undid the escaping."""
 _THERE = " AND e.checksum <> ''"
-_RARE_OF_E = "e.type <> 'block.appended' AND e.type <> 'context.rendered' AND e.type <> 'model.called'"
 
 
 def lineage(start: str) -> str:
@@ -84,7 +81,7 @@ def _compacted() -> str:
     )
     within = (
         "SELECT count(*) AS times, max(e.at) AS newest FROM events AS e WHERE e.conversation = {}"
-        f" AND e.type = 'compaction.completed' AND e.version <= {{}} AND {_RARE_OF_E}"
+        f" AND e.type = 'compaction.completed' AND e.version <= {{}} AND {RARE_WHERE_OF_E}"
     )
     own = within.format("conversations.key", "conversations.version")
     shared = f"{lineage(start)}SELECT e.times, e.newest FROM lineage AS l CROSS JOIN LATERAL"
@@ -406,7 +403,7 @@ PAGE_OF_ALL_OF_TYPES: Final = (
 )
 PAGE_OF_ALL_OF_RARE_TYPES: Final = (
     f"SELECT c.id, e.* FROM (SELECT f.* FROM unnest($3::text[]) AS t (type) CROSS JOIN LATERAL (SELECT {EVENT},"
-    f" e.conversation FROM events AS e WHERE {_ALL}{_THERE} AND e.type = t.type AND {_RARE_OF_E}"
+    f" e.conversation FROM events AS e WHERE {_ALL}{_THERE} AND e.type = t.type AND {RARE_WHERE_OF_E}"
     f" ORDER BY e.position LIMIT $2) AS f ORDER BY f.position LIMIT $2) AS e{_OF_ALL} ORDER BY e.position"
 )
 VALUES: Final = f"SELECT hash, text FROM stored_values WHERE hash = ANY($1::text[]) AND {OWN}"

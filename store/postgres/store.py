@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, Self, get_args
-
-from timeline.errors import StoreError
+from typing import TYPE_CHECKING, Final, Self
 
 from ..codec import NO_VALUES
 from ..database_store import DatabaseStore
+from ..durability import Durability, check_durability
 from ..log_reader import LogReader
 from ..settings import checked_retention
 from .address import parse
 from .appending import append_within
-from .database import Database, Durability
+from .database import Database
 from .forgetting import Forgetting
 from .horizon import Horizon
 from .log_rows import PostgresRows
@@ -96,8 +95,7 @@ class PostgresStore(DatabaseStore):
             StoreError: the URL cannot be used, or the server is too old or refused the role.
         """
         address = parse(url)
-        if durability not in get_args(Durability):
-            raise StoreError(f"{address.where}: durability must be 'full' or 'normal', not {durability!r}.")
+        check_durability(durability, address.where)
         database = Database(address, durability, readonly=readonly)
         await database.connect()
         return cls(database)

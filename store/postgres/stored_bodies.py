@@ -10,12 +10,13 @@ from timeline.errors import StoreCorrupt
 from timeline.frozen import sha256_hex
 from timeline.ports import Finding
 
+from ..frequent_types import RARE_WHERE
 from ..removal import values_named
 from ..waypoint_bodies import read_waypoint
 from .escaping import ESCAPED, text_as_given, unescaped
 from .overwriting import DROP_WAYPOINT
 from .pages import Page, Wrong, wrong
-from .statements import OWN, RARE_WHERE
+from .statements import OWN
 
 if TYPE_CHECKING:
     from .connections import Connection

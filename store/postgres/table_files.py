@@ -77,7 +77,7 @@ _TABLES: Final = (
 _STILL_SEEN: Final = (
     "SELECT coalesce(sum(n_dead_tup), 0)::bigint FROM pg_stat_all_tables WHERE schemaname = $1 AND relname = ANY($2)"
 )
-_SETTING: Final = f"SELECT value FROM settings WHERE name = $1 AND {OWN}"
+SETTING: Final = f"SELECT value FROM settings WHERE name = $1 AND {OWN}"
 _SET: Final = (
     "INSERT INTO settings (name, value) VALUES ($1, $2) ON CONFLICT (name, tenant) DO UPDATE SET value = excluded.value"
 )
@@ -148,10 +148,10 @@ async def shrink(database: Database) -> tuple[int, int] | None:
 
 async def _shrunk(database: Database) -> tuple[int, int] | None:
     schema, quoted = database.address.schema, database.address.quoted_schema
-    due = await database.rows(_SETTING, DUE)
+    due = await database.rows(SETTING, DUE)
     if not due:
         return None
-    files = await database.rows(_SETTING, FILES)
+    files = await database.rows(SETTING, FILES)
     left = set(json.loads(files[0][0])) if files else set()
     async with database.connection() as connection:
         old = [table for table in await tables(connection, schema) if table.file in left and table.size]

@@ -19,7 +19,7 @@ from timeline.errors import StoreError, StoreMoved, StoreReadOnly
 from ..failures import DRIVER_ERRORS, Unseen, moved, reading_only, store_error, unseen
 from ..open_database import OpenDatabase
 from .connection import check_not_inherited
-from .files import Durability, advice, check_working_directory, connect_writer, exists, started
+from .files import advice, check_working_directory, connect_writer, exists, started
 from .holding import log
 from .identity import Place
 from .reading import open_alone, open_beside
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import aiosqlite
 
     from ..codec import Row
+    from ..durability import Durability
     from .identity import Change
 
 T = TypeVar("T")

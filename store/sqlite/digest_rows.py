@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from ..digests import Reversion, has_row, within
+from ..column_numbers import within
+from ..digests import Reversion, has_row
 from . import query_statements
 
 if TYPE_CHECKING:

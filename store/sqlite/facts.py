@@ -18,7 +18,7 @@ from timeline.facts.extracting import BY_USER, FORM
 from timeline.log.collector import collector_at_rest
 from timeline.log.off_loop import in_thread
 
-from ..digests import within
+from ..column_numbers import within
 from ..fact_making import facts_of_page
 from ..fact_queries import DatabaseFacts, FactGroup, LocatedFact
 from ..facts import NUMBERS, FactFilter, FactRow, proof_of_rows

@@ -10,7 +10,7 @@ import asyncio
 import sqlite3
 from contextlib import closing, suppress
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from timeline.databases import application_id, database_uri
 from timeline.errors import NotAStore, StoreError
@@ -31,6 +31,7 @@ from .turns import Turn
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ..durability import Durability
     from .writer import Writer
 
 
@@ -46,9 +47,6 @@ async def started(writer: Writer) -> Writer:
         raise
     return writer
 
-
-Durability: TypeAlias = Literal["full", "normal"]
-"""``full`` survives a power loss. ``normal`` survives a killed process; a power loss may take the newest appends."""
 
 _SMALLEST_PAGE: Final = 512
 _PAUSE: Final = 0.002

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from ..failures import RESTORE
+from ..frequent_types import FREQUENT_TYPES
 from ..log_rows import LogPart
 from . import statements
 
@@ -174,4 +175,4 @@ def _choose(types: Collection[str] | None, every: str, some: str, rare: str) -> 
     """Choose the statement for a set of types, with its parameter: rare types have indexes of their own."""
     if types is None:
         return every, ()
-    return some if statements.FREQUENT_TYPES.intersection(types) else rare, (json.dumps(list(set(types))),)
+    return some if FREQUENT_TYPES.intersection(types) else rare, (json.dumps(list(set(types))),)

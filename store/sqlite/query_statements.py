@@ -13,6 +13,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Final
 
+from ..frequent_types import RARE_WHERE, RARE_WHERE_OF_E
 from .statements import (
     EVENT,
     FILES_WHERE,
@@ -20,7 +21,6 @@ from .statements import (
     LISTED,
     PAYLOAD,
     PAYLOAD_OF_E,
-    RARE_WHERE,
     SCAVENGED_WHERE,
     WITH_LINEAGE,
     WITH_LINEAGE_UP_TO,
@@ -110,7 +110,6 @@ def page_of_digests(given: frozenset[str]) -> str:
 
 # --- facts --------------------------------------------------------------------------------------------------------
 
-_RARE_WHERE_OF_E = RARE_WHERE.replace("type", "e.type")
 REPLACE_FACT: Final = (
     "INSERT OR REPLACE INTO facts (position, number, conversation, kind, failed, status, version, call, subject, tool,"
     " detail, path, source) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -139,7 +138,7 @@ CALLS_OF_IDS: Final = (
 """Reads all calls of a conversation: only for results that no path leads to a call."""
 REDACTIONS: Final = (
     f"{WITH_LINEAGE_UP_TO}SELECT e.conversation, e.version, e.payload FROM events AS e INDEXED BY events_rare_within"
-    f" WHERE {_IN_LINEAGE} AND e.type = 'block.redacted' AND {_RARE_WHERE_OF_E}"
+    f" WHERE {_IN_LINEAGE} AND e.type = 'block.redacted' AND {RARE_WHERE_OF_E}"
 )
 FORGET_FACTS: Final = (
     "DELETE FROM facts WHERE conversation = ? AND (version = ? OR call = ?"
@@ -181,7 +180,7 @@ COVERING: Final = (
     f"{WITH_LINEAGE}SELECT e.type, e.version, json_extract(e.payload, '$.covers'),"
     " json_extract(e.payload, '$.carried'),"
     f" json_extract(e.payload, '$.versions') FROM events AS e INDEXED BY events_rare_within WHERE {_IN_LINEAGE}"
-    f" AND e.type IN ('compaction.completed', 'compaction.reverted') AND {_RARE_WHERE_OF_E} AND json_valid(e.payload)"
+    f" AND e.type IN ('compaction.completed', 'compaction.reverted') AND {RARE_WHERE_OF_E} AND json_valid(e.payload)"
 )
 """Only the covered versions of compactions are read, not their digests."""
 DROP_OTHER_FACTS: Final = (

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from timeline.errors import ConversationNotFound, VersionConflict
 from timeline.events import CompactionCompleted
 
+from ..column_numbers import LARGEST
 from ..digests import rows_of
 from ..removal import named_in
 from ..rewriting import EventIdentity, overwritten, rewritten
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from timeline.ports import Rewriting
 
     from ..codec import Batch
-
-_ALL: Final = 2**63 - 1
 
 
 def rewrite(
@@ -87,7 +86,7 @@ def _check_forks(
     connection: sqlite3.Connection, log: SQLiteLog, part: Rewriting, logs: Mapping[str, SQLiteLog]
 ) -> None:
     """Check that every fork which shares a block that goes is part of the call: one may be new."""
-    first = min(part.blocks, default=_ALL)
+    first = min(part.blocks, default=LARGEST)
     for fork, base in connection.execute(statements.FORKS, (log.key,)).fetchall():
         if base >= first and fork not in logs:
             raise VersionConflict(part.conversation, part.expected, log.version)

@@ -13,7 +13,8 @@ from sqlalchemy import Index, LargeBinary, Text, UniqueConstraint, text
 from sqlalchemy.orm import registry
 from sqlmodel import Field, SQLModel
 
-from .statements import FILES_WHERE, RARE_WHERE, SCAVENGED_WHERE
+from ..frequent_types import RARE_WHERE
+from .statements import FILES_WHERE, SCAVENGED_WHERE
 
 
 class Stored(SQLModel, registry=registry()):

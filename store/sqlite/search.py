@@ -16,7 +16,7 @@ from timeline.errors import StoreCorrupt
 from timeline.queries import MOST_FOUND
 
 from ..codec import decode
-from ..digests import within
+from ..column_numbers import LARGEST, within
 from ..search.columns import columns_of
 from ..search.querying import DatabaseSearch
 from ..search.scanning import Hit, SearchFilter, redacted_version, text_of
@@ -217,9 +217,6 @@ def _phrase(phrase: Phrase) -> str:
     return f'{{{" ".join(columns)}}} : "{" ".join(phrase.parts)}"{" *" if phrase.prefix else ""}'
 
 
-_LAST: Final = 2**63 - 1
-
-
 @dataclass(frozen=True, slots=True)
 class SQLiteQuestions(DatabaseSearch):
     """The queries on one SQLite file.
@@ -252,7 +249,7 @@ class SQLiteQuestions(DatabaseSearch):
         if not wanted.since:
             return 0
         ((first,),) = await self.rows(query_statements.FIRST_SINCE, (wanted.since,))
-        return _LAST if first is None else int(first) - 1
+        return LARGEST if first is None else int(first) - 1
 
     async def progress(self) -> tuple[int, int]:
         """Return the position that the index has reached, and that of the newest event."""
@@ -283,7 +280,7 @@ class SQLiteQuestions(DatabaseSearch):
 
     async def texts_behind(self, position: int, most: int) -> list[Row]:
         """Return the next events behind a position that may hold a text."""
-        return await self.rows(query_statements.TO_INDEX, (position, _LAST, most))
+        return await self.rows(query_statements.TO_INDEX, (position, LARGEST, most))
 
     async def events_at(self, positions: Sequence[int]) -> list[Row]:
         """Return the events at some positions; see `DatabaseSearch.events_at`."""
@@ -301,7 +298,7 @@ def _asked(conversation: str | None, wanted: DigestFilter) -> tuple[frozenset[st
         "command": wanted.command,
         "error": error if isinstance(error, str) else None,
     }
-    numbers = wanted.compaction_numbers or (-_LAST, _LAST)
+    numbers = wanted.compaction_numbers or (-LARGEST, LARGEST)
     return frozenset(name for name, text in texts.items() if text is not None), {
         **texts,
         "glob": texts["path_glob"],
@@ -311,6 +308,6 @@ def _asked(conversation: str | None, wanted: DigestFilter) -> tuple[frozenset[st
         "first_number": within(numbers[0]),
         "last_number": within(numbers[-1]),
         "least_errors": int(bool(error)),
-        "most_errors": 0 if error is False else _LAST,
+        "most_errors": 0 if error is False else LARGEST,
         "reverted": wanted.reverted,
     }

@@ -12,16 +12,13 @@ from __future__ import annotations
 from typing import Final
 
 from ..conversation_statements import ConversationStatements
+from ..frequent_types import RARE_WHERE, RARE_WHERE_OF_E
 from ..removal import OTHER_SCAVENGED
 
 FILES_WHERE: Final = "list IN ('artifacts', 'files_read', 'files_written')"
 """Condition of the partial index of files."""
-RARE_WHERE: Final = "type <> 'block.appended' AND type <> 'context.rendered' AND type <> 'model.called'"
-"""Condition of the two partial indexes; SQLite uses them only where a query repeats it word for word."""
 SCAVENGED_WHERE: Final = "checksum = ''"
 """Condition of the partial index of scavenged events. A damaged event still has a checksum that it does not match."""
-
-FREQUENT_TYPES: Final = frozenset({"block.appended", "context.rendered", "model.called"})
 
 _KEY_OF = "(SELECT key FROM conversations WHERE id = ?)"
 PAYLOAD: Final = "CASE WHEN packed IS NULL THEN payload ELSE payload || unpacked(packed) END"
@@ -52,7 +49,6 @@ def _lineage(start: str) -> str:
 
 WITH_LINEAGE = _lineage("SELECT key, id, base, version, parent_key, parent FROM conversations WHERE id = ?")
 WITH_LINEAGE_UP_TO = _lineage("SELECT key, id, base, ?, parent_key, parent FROM conversations WHERE key = ?")
-_RARE_WHERE_E = RARE_WHERE.replace("type", "e.type")
 
 
 def _of_compactions(total: str, wanted: str) -> str:
@@ -66,7 +62,7 @@ def _of_compactions(total: str, wanted: str) -> str:
         " conversations.parent_key, conversations.parent"
     )
     within = f"SELECT {wanted} FROM events AS e INDEXED BY events_rare_within WHERE e.conversation = {{}}"
-    within += f" AND e.type = 'compaction.completed' AND e.version <= {{}} AND {_RARE_WHERE_E}"
+    within += f" AND e.type = 'compaction.completed' AND e.version <= {{}} AND {RARE_WHERE_OF_E}"
     shared = f"{lineage}SELECT {total}(({within.format('l.key', 'l.last')})) FROM lineage AS l"
     own = within.format("conversations.key", "conversations.version")
     return f"CASE WHEN conversations.base = 0 THEN ({own}) ELSE ({shared}) END"

@@ -8,13 +8,14 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self, get_args
+from typing import TYPE_CHECKING, Final, Self
 
 from timeline.blocks import instant_text
 from timeline.errors import StoreError, StoreMoved
 
 from ..codec import NO_VALUES, encode, encode_snapshot
 from ..database_store import DatabaseStore
+from ..durability import Durability, check_durability
 from ..erasures import check_erasure, erasure_report
 from ..failures import DRIVER_ERRORS, CommitFailed, InDoubt, Unseen, checked_id, store_error
 from ..log_reader import LogReader
@@ -23,7 +24,6 @@ from . import lease_marks, statements, waypoints
 from .appending import append_nothing
 from .database import Database
 from .erasing import erase
-from .files import Durability
 from .log_rows import SQLiteRows
 from .mending import mend
 from .private_copy import mend_by_copy, on_copy
@@ -119,8 +119,7 @@ class SQLiteStore(DatabaseStore):
             StoreError: the path is a folder, or in a missing folder, or cannot be read.
         """
         file = Path(path)
-        if durability not in get_args(Durability):
-            raise StoreError(f"{file}: durability must be 'full' or 'normal', not {durability!r}.")
+        check_durability(durability, str(file))
         return cls(await Database.open(file, durability, busy_timeout, readonly=readonly))
 
     async def _append(self, batch: Batch) -> Appended:

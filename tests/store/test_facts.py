@@ -26,8 +26,9 @@ from timeline.facts.extracting import FORM, facts_named, facts_of_result
 from timeline.facts.model import Fact
 from timeline.facts.record import record_of
 from timeline.ports import Appended, Snapshot
+from timeline.queries import FACT_KINDS
 from timeline.store import fact_queries
-from timeline.store.facts import KINDS, FactFilter
+from timeline.store.facts import FactFilter
 from timeline.store.memory import MemoryStore
 from timeline.store.sqlite import facts as sqlite_facts
 from timeline.store.sqlite.connection import know_packed
@@ -345,7 +346,7 @@ async def test_a_store_from_before_requests_were_facts_has_them_once_it_is_asked
     """Its index of the second form is made again; where it may not be written, the log is read."""
     file = tmp_path / "agent.db"
     expected = await _worked(file)
-    _asked(file, "DELETE FROM facts WHERE kind = ?", KINDS.index("request"))
+    _asked(file, "DELETE FROM facts WHERE kind = ?", FACT_KINDS.index("request"))
     _asked(file, "UPDATE facts SET detail = '' WHERE detail = 'prompt'")
     _asked(file, "UPDATE facts_progress SET form = 2")
     async with await SQLiteStore.open(file, readonly=readonly) as store:

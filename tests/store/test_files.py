@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from timeline.store.sqlite.files import Durability
+    from timeline.store.durability import Durability
 
     Unprivileged = Callable[[Path], AbstractContextManager[None]]
 

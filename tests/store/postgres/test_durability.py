@@ -15,7 +15,7 @@ from timeline.store.testing.samples import versions
 
 if TYPE_CHECKING:
     from tests.postgres_server import Server
-    from timeline.store.postgres.database import Durability
+    from timeline.store.durability import Durability
 
 NOTES: Final = """
 CREATE TABLE noted (setting text);
