@@ -94,6 +94,10 @@ class _Observed:
         self.ended = False
 
     def register(self, meter: metrics.Meter) -> None:
+        self._register_queue(meter)
+        self._register_horizon(meter)
+
+    def _register_queue(self, meter: metrics.Meter) -> None:
         figures = self._store.figures
         of_figures: tuple[tuple[Callable[..., object], str, str, str, Callable[[], int]], ...] = (
             (
@@ -134,6 +138,8 @@ class _Observed:
         )
         for create, name, unit, description, read in of_figures:
             create(name, callbacks=[self._reporting(read)], unit=unit, description=description)
+
+    def _register_horizon(self, meter: metrics.Meter) -> None:
         lag = (
             "Transactions from the oldest running one of the server to the newest, which readers of all events wait for"
         )

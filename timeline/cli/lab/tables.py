@@ -110,10 +110,8 @@ def compare(
             not answer.
         OSError: the page or the folder of the kept outcomes cannot be written.
     """
-    if html is not None and not html.absolute().parent.is_dir():
-        raise UsageProblem(f"{html}: its folder does not exist. Make it first.")
-    if html is not None and is_database(html):
-        raise UsageProblem(f"{html}: this is a database, which a report never replaces. Name another file.")
+    if html is not None:
+        _check_place(html)
     works = plan([str(file) for file in files], wanted.tries(), wanted.options())
     kept = None if resume is None else OutcomeFolder(resume)
     with progress("replaying", len(works)) as advance:
@@ -127,10 +125,7 @@ def compare(
     runs = [one for outcome in outcomes for one in outcome.runs]
     differing = against_the_first(runs) if calls else {}
     if html is not None and runs:  # before the table: its reader may close the pipe
-        with suppress(FileExistsError):  # who may read a file that is there is not ours to say
-            make_private(html)
-        html.write_text(page(works, outcomes), encoding="utf-8")
-        note(f"the report is in {html}")
+        _write_page(html, page(works, outcomes))
     if as_json:
         listed = [one.model_dump(mode="json") for found in differing.values() for one in found[:MOST_CALLS]]
         found: LabTable = {
@@ -154,6 +149,20 @@ def compare(
     for file in _without_calls(works, outcomes):
         note(f"{file}: the recording contains no model call, so there is nothing to replay.")
     return Exit.OK if runs and not failures else Exit.USAGE
+
+
+def _check_place(html: Path) -> None:
+    if not html.absolute().parent.is_dir():
+        raise UsageProblem(f"{html}: its folder does not exist. Make it first.")
+    if is_database(html):
+        raise UsageProblem(f"{html}: this is a database, which a report never replaces. Name another file.")
+
+
+def _write_page(html: Path, text: str) -> None:
+    with suppress(FileExistsError):  # who may read a file that is there is not ours to say
+        make_private(html)
+    html.write_text(text, encoding="utf-8")
+    note(f"the report is in {html}")
 
 
 def _on_cluster(scheduler: str, connected: ExitStack) -> Executor:

@@ -120,11 +120,18 @@ async def _rows(reader: Reader, carried: Carried, wish: Wish, advance: Callable[
         carried.rows += [row.model_dump(mode="json") for row in listed.rows]
         advance(len(listed.rows))
         after = listed.next_after
+    await _texts(reader, carried, wish, first)
+    carried.histories = await histories(reader, id_, carried.rows)
+
+
+async def _texts(reader: Reader, carried: Carried, wish: Wish, first: int) -> None:
+    """Collect the texts of the rows behind a version. A chat has the rows of calls, results and thoughts without."""
+    id_ = carried.conversation
     reasons = await redactions(reader.store, id_)
     by_version = {row["version"]: row for row in carried.rows}
     texts: dict[int, dict[str, Any]] = {}
     silent = 0
-    async for event in reader.store.read(id_, after=first, until=version):
+    async for event in reader.store.read(id_, after=first, until=carried.version):
         block = appended_block(event.payload)
         if block is None or event.version not in by_version:
             continue
@@ -152,7 +159,6 @@ async def _rows(reader: Reader, carried: Carried, wish: Wish, advance: Callable[
     if silent:
         carried.left_out.append(f"The texts of {silent:,} calls, results and thoughts: this is the chat alone.")
     carried.texts = [texts.get(row["version"]) for row in carried.rows]
-    carried.histories = await histories(reader, id_, carried.rows)
 
 
 async def _answers(reader: Reader, carried: Carried) -> None:
