@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from timeline.answers.about import about_block
 from timeline.answers.calls import call_rows, context_of
@@ -18,6 +18,7 @@ from timeline.errors import CallUnavailable
 from timeline.frozen import compact_json
 from timeline.lab.prices import read_prices
 from timeline.log.stopwatch import spelled
+from timeline.projection.diff import MESSAGE_KEYS
 from timeline.projection.explain import counted
 
 if TYPE_CHECKING:
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from timeline.answers.total_usage import ConversationUsage, TotalUsage
     from timeline.audit.calls import Call
     from timeline.usage import Usage
-
-_MESSAGES: Final = ("messages", "input", "contents")
-"""The keys of a body's messages, by wire."""
 
 
 async def list_calls(conversation: str, db: str, *, as_json: bool) -> None:
@@ -161,7 +159,7 @@ def _request_lines(body: dict[str, Any]) -> list[str]:
     """Describe the parts of a body, one a line: its messages by their beginning, all else by its size."""
     lines: list[str] = []
     for key, value in body.items():
-        if key in _MESSAGES and isinstance(value, list):
+        if key in MESSAGE_KEYS and isinstance(value, list):
             lines.append(f"{key}: {counted(len(value), 'message', 'messages')}")
             lines += [f"  {message.get('role') or message.get('type')}: {_said(message)}" for message in value]
         elif isinstance(value, str | list | dict):

@@ -19,7 +19,8 @@ GOOGLE_KEYS: Final[dict[str, dict[str, str]]] = {
     "fileData": {"fileUri": "file_uri", "mimeType": "mime_type", "displayName": "display_name"},
 }
 """The keys of these, likewise; the first two are required."""
-_BEDROCK_FILES: Final = ("image", "document", "video", "audio")
+BEDROCK_FILES: Final = ("image", "document", "video", "audio")
+"""The kinds of Bedrock's content blocks that hold a file."""
 
 
 def typed(data: JsonValue) -> Any:
@@ -28,7 +29,7 @@ def typed(data: JsonValue) -> Any:
         return [typed(part) for part in data]
     if not isinstance(data, dict) or "type" in data:
         return data
-    for kind in _BEDROCK_FILES:
+    for kind in BEDROCK_FILES:
         block = data.get(kind)
         if isinstance(block, dict) and isinstance(block.get("format"), str) and isinstance(block.get("source"), dict):
             return {"type": kind, **block}

@@ -35,7 +35,13 @@ _BY_ID: Final[frozenset[type[Block]]] = frozenset({ToolCall, ToolResult, Attachm
 MOST_WAITING: Final = 20_000
 """Most blocks of a response while one of its calls waits for a result, since no cut may divide them. The response of a
 model has some 13,000 at most."""
-_OWN_NUMBER: Final = re.compile(r"turn_(\d{1,9})")
+_NUMBERED: Final = re.compile(r"turn_(\d{1,9})")
+
+
+def turn_number(turn_id: str) -> int | None:
+    """Return the number of a turn that was numbered here; None for an id of another's own."""
+    numbered = _NUMBERED.fullmatch(turn_id)
+    return None if numbered is None else int(numbered[1])
 
 
 @dataclass(slots=True)
@@ -109,8 +115,8 @@ class Turns:
         if turn_id == self.turn_id:
             return
         self.turn_id, self.fresh, self.used = turn_id, False, {}
-        own_number = _OWN_NUMBER.fullmatch(turn_id)
-        self.count = max(self.count, int(own_number[1])) if own_number else self.count + 1
+        number = turn_number(turn_id)
+        self.count = self.count + 1 if number is None else max(self.count, number)
 
     def _respond(self, block: Block, version: int) -> int:
         """Add a response block to the newest response, or to a new one; return the response's number."""

@@ -18,7 +18,7 @@ from timeline.importers.lines import Record, read_records
 from timeline.importers.recording import ImportedCompaction, Recording, Report, short_title
 from timeline.wire import message_decoder
 from timeline.wire.foreign import object_of, text_of
-from timeline.wire.gemini import joined_text, parts_of
+from timeline.wire.gemini import FAILED, joined_text, parts_of
 from timeline.wire.usage import count_of, gemini_usage
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ OPENING: Final = '{"uuid":"'
 _TYPES: Final = frozenset({"user", "assistant", "tool_result", "system"})
 _OF_USERS: Final = frozenset({"", "mid_turn_user_message", "realtime_message"})
 """Kinds of the user's records that a user wrote; all others (notifications, timers, goals) are the client's."""
-_FAILED: Final = frozenset({"error", "cancelled"})
 
 Fields = dict[str, Any]
 
@@ -164,7 +163,7 @@ class _Reader:
     def _read_as(self, block: Block, value: Fields) -> Block:
         """Return a block with what its record says of it: that a call failed, or that the client said it."""
         if isinstance(block, ToolResult):
-            failed = text_of(object_of(value, "toolCallResult"), "status") in _FAILED
+            failed = text_of(object_of(value, "toolCallResult"), "status") in FAILED
             return block.model_copy(update={"is_error": True}) if failed else block
         is_clients = text_of(value, "subtype") not in _OF_USERS or SETTING_UP.match(block.text)
         return client_message(block.text) if isinstance(block, UserPrompt) and is_clients else block

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -19,6 +18,7 @@ from timeline.events import (
     appended_block,
 )
 from timeline.events.other_payloads import CompactionFailed
+from timeline.fold.turns import turn_number
 from timeline.inspector.another_log import is_another_log
 from timeline.lifecycle.live import moved_by
 
@@ -40,7 +40,6 @@ TYPES: Final = (
 )
 _MOST: Final = 5_000
 """Conversations whose figures are kept."""
-_TURN: Final = re.compile(r"turn_(\d{1,9})")
 _TAIL: Final = 50
 """Events at the end of a log that are looked at for its newest turn."""
 
@@ -192,6 +191,6 @@ class Tallies:
                 tally.grown += moved_by(event.payload)
         async for event in store.read(info.id, after=max(since, until - _TAIL), until=until):
             block = appended_block(event.payload)
-            if block is not None and (number := _TURN.fullmatch(block.turn_id)) is not None:
-                tally.turns = max(tally.turns or 0, int(number[1]))
+            if block is not None and (number := turn_number(block.turn_id)) is not None:
+                tally.turns = max(tally.turns or 0, number)
         tally.version = until

@@ -16,7 +16,7 @@ from timeline.errors import InvalidBlock, needs
 from timeline.integrations.said import Prompted, block_says, entry_says, originals, prompt_says, said_by, said_in
 from timeline.wire.foreign import as_object, from_object, plain, text_of
 from timeline.wire.groups import OPENING_LINE, Call, Ids, Response, fit, said_to_model
-from timeline.wire.media import attachment_block, shown_parts, unseen_line, unseen_lines
+from timeline.wire.media import attachment_block, shown_parts, text_part, unseen_line, unseen_lines
 from timeline.wire.neutral import INTERRUPTED
 from timeline.wire.providers import OPENAI_CHAT
 
@@ -341,7 +341,7 @@ class _Writer:
         tool_calls: list[ToolCallDict] = []
         for part, entry in zip(parts, sent, strict=True):
             if entry.text.strip() and entry.type != "assistant.reasoning":
-                content.append(_text_part(entry.text))
+                content.append(text_part(entry.text))
             elif not isinstance(part, Call):
                 content += _assistant_parts(entry)
             if isinstance(part, Call):
@@ -362,7 +362,7 @@ class _Writer:
             self.write(ToolMessage(INTERRUPTED, tool_call_id=id_, name=name), ())
             return
         entry = call.result.entry
-        parts = [*([_text_part(entry.text)] if entry.text.strip() else []), *_media_parts(entry)]
+        parts = [*([text_part(entry.text)] if entry.text.strip() else []), *_media_parts(entry)]
         status: Any = "error" if entry.is_error else "success"
         message = ToolMessage(_content(parts) if parts else "", tool_call_id=id_, name=name, status=status)
         self.write(message, (entry_says(entry),), [(call, id_)])
@@ -398,10 +398,6 @@ def _renamed_field(name: str, value: Any, ids: dict[str, str]) -> Any:
     return ids.get(value, value) if name in _IDS and isinstance(value, str) else _renamed(value, ids)
 
 
-def _text_part(text: str) -> Part:
-    return {"type": "text", "text": text}
-
-
 def _content(parts: list[Part]) -> Any:
     """Write one text as a plain string, which every chat model takes, and anything else as blocks."""
     return parts[0]["text"] if len(parts) == 1 and parts[0]["type"] == "text" else parts
@@ -417,20 +413,20 @@ def _response_content(content: list[Part]) -> Any:
 
 def _user_parts(entry: Entry) -> list[Part]:
     text = said_to_model(entry)
-    return [*([_text_part(text)] if text.strip() else []), *_media_parts(entry)]
+    return [*([text_part(text)] if text.strip() else []), *_media_parts(entry)]
 
 
 def _assistant_parts(entry: Entry) -> list[Part]:
     if entry.type == "assistant.reasoning":
         data = entry.data
         return [data] if isinstance(data, dict) and data.get("type") in _THINKING else []
-    return [*map(_text_part, unseen_lines(entry))]
+    return [*map(text_part, unseen_lines(entry))]
 
 
 def _media_parts(entry: Entry) -> list[Part]:
     """Return pictures and documents as LangChain's standard blocks; other parts were LangChain's own and stay as is."""
     return [
-        _text_part(unseen_line(entry, part)) if part["type"] == entry.type else _standard(part)
+        text_part(unseen_line(entry, part)) if part["type"] == entry.type else _standard(part)
         for part in shown_parts(entry)
     ]
 

@@ -7,11 +7,11 @@ application of its own appended it. So nothing is omitted here: the report names
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from timeline.events import BlockAppended, derived_event_id
+from timeline.fold.turns import turn_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 _KEY: Final = (1 << 80) - 1
 """The part of a derived id that does not depend on the event's time."""
-_TURN: Final = re.compile(r"turn_(\d{1,9})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ class LoggedEvents:
         blocks = [block for event in self.events.values() if (block := _block(event.payload)) is not None]
         if not blocks:
             return tuple(snapshot)
-        newest = max((int(turn[1]) for block in blocks if (turn := _TURN.fullmatch(block.turn_id))), default=0)
+        newest = max((turn_number(block.turn_id) or 0 for block in blocks), default=0)
         turns: dict[str, str] = {}
         for recorded in snapshot:
             known, own = self.event(recorded), _block(recorded.payload)

@@ -75,7 +75,7 @@ def _tokens_up_to(context: RenderedContext, entries: int) -> int:
 _EXCERPT: Final = 48
 """Characters of an excerpt on either side of the first differing byte."""
 _SYSTEM_KEYS: Final = ("system", "instructions", "system_instruction")
-_MESSAGE_KEYS: Final = ("messages", "input", "contents")
+MESSAGE_KEYS: Final = ("messages", "input", "contents")
 """The keys of the system prompt, and of the messages, in the wires' requests."""
 _OF_BOTH: Final = frozenset({"appended", "tools", "system", "last_word"})
 """Causes that the requests show by themselves, even of two conversations."""
@@ -354,7 +354,7 @@ def _body_pieces(body: dict[str, Any]) -> Iterator[Piece]:
         yield Piece(f"tool {number}", compact_json(tool))
     if system := next((fields[key] for key in _SYSTEM_KEYS if fields.get(key)), None):
         yield Piece("system prompt", compact_json(system))
-    for number, message in enumerate(next((fields[key] for key in _MESSAGE_KEYS if fields.get(key)), ()), start=1):
+    for number, message in enumerate(next((fields[key] for key in MESSAGE_KEYS if fields.get(key)), ()), start=1):
         place = "system prompt" if message.get("role") == "system" else f"message {number}"
         content = message.get(
             "content", message.get("parts", [])

@@ -11,6 +11,7 @@ from base64 import b64decode
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.content.native import standard_base64
+from timeline.content.parts import BEDROCK_FILES
 from timeline.wire.foreign import object_of, objects_of
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 TOOL_CONFIG: Final = "toolConfig"
 """The argument that has the tools, which a context gives, and the choice among them, which a caller may give."""
-_FILES: Final = ("image", "document", "video", "audio")
 
 
 def converse_body(parameters: Mapping[str, Any], encoded: dict[str, Any]) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def with_bytes(arguments: dict[str, Any]) -> dict[str, Any]:
 
 def _decode(block: dict[str, Any]) -> None:
     thought = object_of(block, "reasoningContent")
-    places = [(object_of(object_of(block, kind), "source"), "bytes") for kind in _FILES]
+    places = [(object_of(object_of(block, kind), "source"), "bytes") for kind in BEDROCK_FILES]
     for holder, key in [*places, (thought, "redactedContent")]:
         if isinstance(text := holder.get(key), str):
             holder[key] = b64decode(standard_base64(text))

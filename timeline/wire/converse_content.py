@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import Attachment, ToolResult
 from timeline.content.native import JSON_TEXT, is_json_text, standard_base64
+from timeline.content.parts import BEDROCK_FILES
 from timeline.frozen import compact_json, sha256_hex
 from timeline.wire.foreign import arguments_of, object_of, text_of
 from timeline.wire.gemini_tools import is_base64
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from timeline.wire.media import Part
     from timeline.wire.neutral import Entry
 
-FILES: Final = ("image", "document", "video", "audio")
-"""The kinds of blocks that hold a file."""
 NO_OUTPUT: Final = "[no output]"
 """Text of a result without any: the API refuses an error without content, and some models every empty result."""
 _FIELDS: Final = ("format", "name", "source", "context", "citations")
@@ -46,7 +45,7 @@ def is_content_block(part: Any) -> bool:
 
 _KINDS: Final = frozenset(
     {
-        *FILES,
+        *BEDROCK_FILES,
         *("text", "toolUse", "toolResult", "reasoningContent", "cachePoint", "guardContent", "citationsContent"),
         *("searchResult", "toolAddition", "toolRemoval"),
     }
@@ -70,7 +69,7 @@ def has_block(part: Part, place: str) -> bool:
 
 
 def _block_of(part: Part, place: str, origin: str) -> Part | None:
-    if part["type"] in FILES and _is_own(source := object_of(part, "source")):
+    if part["type"] in BEDROCK_FILES and _is_own(source := object_of(part, "source")):
         return _own_block(part, source, place)
     part = translated(part)
     made = anthropic_media(part, BEDROCK, place)

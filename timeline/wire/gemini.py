@@ -31,6 +31,7 @@ from timeline.frozen import compact_json
 from timeline.wire import Stepwise
 from timeline.wire.call_ids import CallIds
 from timeline.wire.foreign import arguments_of, as_object, from_object, system_text, text_of
+from timeline.wire.gemini_body import camel_key
 from timeline.wire.gemini_tools import is_base64, parts_sent
 from timeline.wire.groups import OPENING_LINE, Call, Response, fit, gather, said_to_model
 from timeline.wire.media import gemini_media, shown_parts, unseen_line, unseen_lines
@@ -59,7 +60,6 @@ EXIT_CODE: Final = re.compile(r"^Exit Code: (\d{1,9})\s*$", re.MULTILINE)
 """The shell tool's line with a command's exit status, behind its output."""
 
 SIGNATURE: Final = "thoughtSignature"
-_SNAKE: Final = re.compile(r"_([a-z])")
 _OPEN: Final = frozenset({"args", "response", "partMetadata"})
 """Keys whose values belong to the application and keep their own keys."""
 
@@ -70,7 +70,7 @@ def camel(value: Any) -> Any:
         return [camel(inner) for inner in value]
     if not isinstance(value, dict):
         return value
-    named = ((_SNAKE.sub(lambda m: m[1].upper(), key), inner) for key, inner in value.items() if isinstance(key, str))
+    named = ((camel_key(key), inner) for key, inner in value.items() if isinstance(key, str))
     return {key: inner if key in _OPEN else camel(inner) for key, inner in named}
 
 

@@ -128,10 +128,10 @@ def gemini_body(parameters: Mapping[str, Any], encoded: dict[str, Any]) -> dict[
     if system := config.pop("system_instruction", ""):
         body["systemInstruction"] = {"parts": [{"text": system}], "role": "user"}
     beside = {key: config.pop(key) for key in _BESIDE if key in config}
-    body |= {_camel(key): _beside(key, value) for key, value in beside.items()}
+    body |= {camel_key(key): _beside(key, value) for key, value in beside.items()}
     if merged:
         rest = {key: value for key, value in config.items() if key not in _LOCAL}
-        body["generationConfig"] = {_camel(key): _generation(key, value) for key, value in rest.items()}
+        body["generationConfig"] = {camel_key(key): _generation(key, value) for key, value in rest.items()}
     return body
 
 
@@ -153,7 +153,8 @@ def _snake(key: str) -> str:
     return _HUMP.sub(lambda hump: f"_{hump[1].lower()}", key)
 
 
-def _camel(key: str) -> str:
+def camel_key(key: str) -> str:
+    """Return a key of Google's SDK as the JSON of its API has it."""
     return _LOWER.sub(lambda lower: lower[1].upper(), key)
 
 
@@ -181,7 +182,7 @@ def _part(part: dict[str, Any]) -> dict[str, Any]:
         "thought_signature": _bytes,
     }
     written |= {key: partial(_ordered, keys=keys) for key, keys in _OF_SERVER.items()}
-    return {_camel(key): written[key](value) if key in written else value for key, value in ordered.items()}
+    return {camel_key(key): written[key](value) if key in written else value for key, value in ordered.items()}
 
 
 def _response(response: dict[str, Any]) -> dict[str, Any]:
@@ -213,7 +214,7 @@ def _beside(key: str, value: Any) -> Any:
         if "function_calling_config" in named:
             named["function_calling_config"] = _ordered(named["function_calling_config"], _CALLING)
         return {
-            _camel(name): inner if name == "retrieval_config" else _camelled(inner) for name, inner in named.items()
+            camel_key(name): inner if name == "retrieval_config" else _camelled(inner) for name, inner in named.items()
         }
     if key == "cached_content" and isinstance(value, str) and "/" not in value:
         return f"cachedContents/{value}"
@@ -221,7 +222,7 @@ def _beside(key: str, value: Any) -> Any:
 
 
 def _camelled(value: Any) -> Any:
-    return {_camel(_snake(key)): inner for key, inner in value.items()} if isinstance(value, dict) else value
+    return {camel_key(_snake(key)): inner for key, inner in value.items()} if isinstance(value, dict) else value
 
 
 def _tool(tool: Any) -> Any:
@@ -231,7 +232,7 @@ def _tool(tool: Any) -> Any:
     declared = named.get("function_declarations")
     if isinstance(declared, list):
         named["function_declarations"] = [_declaration(declaration) for declaration in declared]
-    return {_camel(key): value for key, value in named.items()}
+    return {camel_key(key): value for key, value in named.items()}
 
 
 def _declaration(declaration: Any) -> Any:

@@ -37,7 +37,7 @@ __all__ = ["ENCODER", "GIVEN", "STEPWISE", "MessageDecoder", "decode", "encode",
 
 ENCODER: Final = 8
 _THOUGHT: Final = "assistant.reasoning"
-_IN_FORMS: Final = frozenset({NATIVE, "react.tool.call"})
+WITH_FORMS: Final = frozenset({NATIVE, "react.tool.call"})
 """Types of blocks whose data may be the form of an item with an id."""
 GIVEN: Final = frozenset({"instructions", "tools", "input"})
 _PHASES: Final = frozenset({"commentary", "final_answer"})
@@ -160,7 +160,7 @@ class _Writer(MessageWriter):
         out, for which the API would look by such an id.
         """
         entries = [part.placed.entry if isinstance(part, Call) else part.entry for part in response.parts]
-        if not any(entry.type in _IN_FORMS and entry.data is not None for entry in entries):
+        if not any(entry.type in WITH_FORMS and entry.data is not None for entry in entries):
             return {}
         left_out = any(entry.type == _THOUGHT and not self._takes(entry) for entry in entries)
         if left_out or OPENAI_RESPONSES.takes_unsigned(self._model):

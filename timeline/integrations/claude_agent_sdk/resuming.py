@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.events import ABANDONED, ABRIDGED, BlocksHidden, CompactionCompleted
+from timeline.fold.reported import REWRITES
 from timeline.integrations.claude_agent_sdk.rows import row_id, uuid_of
 from timeline.integrations.claude_agent_sdk.sessions import HANDED, THROUGH, is_handed
 from timeline.integrations.claude_agent_sdk.standing_for import lines_through
@@ -29,13 +30,6 @@ _COMMON: Final = ("sessionId", "cwd", "version", "gitBranch", "userType", "entry
 _CALLS: Final = "tool_use"
 _THEIRS: Final = ABRIDGED | {"imported", ABANDONED}
 """Reasons of hides that leave the client's own lines true: it left the block out itself, or all of it is in sight."""
-_DECISIONS: Final = (
-    "compaction.completed",
-    "compaction.reverted",
-    "blocks.hidden",
-    "blocks.revealed",
-    "block.redacted",
-)
 
 
 async def resumed(store: EventStore, session: SessionLog, rows: Sequence[Row]) -> list[Row] | None:
@@ -58,7 +52,7 @@ async def resumed(store: EventStore, session: SessionLog, rows: Sequence[Row]) -
 
 async def _has_changed(store: EventStore, conversation: str, version: int) -> bool:
     """Return whether a decision behind a version changed what is shown, other than the client's own lines do."""
-    decided = [event.payload async for event in store.read(conversation, after=version, types=_DECISIONS)]
+    decided = [event.payload async for event in store.read(conversation, after=version, types=REWRITES)]
     return any(not _is_theirs(payload) for payload in decided)
 
 

@@ -17,6 +17,7 @@ from timeline.integrations.openai_agents.history import key_of
 from timeline.integrations.openai_agents.items import KEY, items_of
 from timeline.wire.groups import Call, Response
 from timeline.wire.neutral import INTERRUPTED
+from timeline.wire.openai_responses import WITH_FORMS
 from timeline.wire.openai_responses import items as written_items
 from timeline.wire.responses_calls import output_item
 
@@ -33,8 +34,6 @@ _PLAIN: Final = frozenset({None, "message", "function_call", "function_call_outp
 """Items that every model of the SDK is sent."""
 _GIVEN_UP: Final = frozenset({"function_call", "custom_tool_call"})
 """Items of calls whose output may be any text, as that which says that there is none."""
-_OWN_FORMS: Final = frozenset({NATIVE, "react.tool.call"})
-"""Types of blocks whose data is a form of that API."""
 _MOST_UNCOUNTED: Final = 4_000
 """Characters of an item that is sent again although its block is not counted, as a hosted tool's in an older log."""
 
@@ -115,7 +114,7 @@ class _Originals:
 
 def _in_plain_forms(neutral: NeutralContext) -> NeutralContext:
     """Return a context without what only OpenAI's Responses API has a form for; its calls are function calls."""
-    marked = ((entry, entry.data is not None and entry.type in _OWN_FORMS) for entry in neutral.entries)
+    marked = ((entry, entry.data is not None and entry.type in WITH_FORMS) for entry in neutral.entries)
     bare = tuple(entry.model_copy(update={"data": None}) if is_own else entry for entry, is_own in marked)
     return neutral.model_copy(update={"entries": bare})
 
