@@ -60,7 +60,18 @@ def instant_text(at: datetime) -> str:
     return at.isoformat("T", "microseconds")[:26] + "Z"
 
 
-INSTANT: Final[TypeAdapter[datetime]] = TypeAdapter(Instant)
+def with_hour(given: object) -> object:
+    """Refuse a number or a day in the place of a time: pydantic takes 2026 for seconds since 1970.
+
+    Raises:
+        ValueError: it is one.
+    """
+    if isinstance(given, int | float) or (isinstance(given, str) and ":" not in given):
+        raise ValueError("a number or a day is no time; write 2026-01-31T12:00:00Z")
+    return given
+
+
+_WRITTEN: Final[TypeAdapter[datetime]] = TypeAdapter(Annotated[Instant, BeforeValidator(with_hour)])
 
 
 def parse_instant(text: str) -> datetime:
@@ -69,7 +80,7 @@ def parse_instant(text: str) -> datetime:
     Raises:
         ValueError: the text is not a moment, or has no time zone.
     """
-    return stored_instant(text) or INSTANT.validate_python(text)
+    return stored_instant(text) or _WRITTEN.validate_python(text)
 
 
 _INSTANTS: Final = frozenset(map(len, ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00.000000Z")))

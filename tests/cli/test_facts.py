@@ -93,6 +93,7 @@ def test_the_reach_of_the_index_is_printed(run: Callable[..., Done], simulated: 
     [
         (("--kind", "file"), "file_written"),
         (("--since", "yesterday"), "not a time with a zone"),
+        (("--since", "2026"), "not a time with a zone"),
         (("nothing",), "nothing"),
         (("--glob", "[z-a]"), "glob"),
         (("--subject", "nowhere at all"), "Try fewer"),

@@ -244,3 +244,10 @@ def test_a_moment_is_read_from_other_zones_too() -> None:
     assert parse_instant("2026-03-01T14:00:00+02:00") == AT
     with pytest.raises(ValueError, match="time zone"):
         parse_instant("2026-03-01T12:00:00")
+
+
+@pytest.mark.parametrize("text", ["2026", "2026-03-01", "20260301", "1772366400", "-5", "1.5"])
+def test_a_number_or_a_day_is_no_moment(text: str) -> None:
+    """Nobody means seconds since 1970 by it: a search since 2026 found everything."""
+    with pytest.raises(ValueError, match="a number or a day is no time"):
+        parse_instant(text)

@@ -197,6 +197,8 @@ async def test_structured_answers_keep_the_schema_that_the_tool_declares(
         ("search", {"query": "x", "cursor": "yonder"}, ["yonder", "next_cursor"]),
         ("conversations", {"cursor": "yonder"}, ["yonder", "next_cursor"]),
         ("search", {"query": "x", "since": "2026-01-01T00:00:00"}, ["since", "timezone"]),
+        ("search", {"query": "x", "since": "2026"}, ["since", "a number or a day is no time"]),
+        ("facts", {"until": 2026}, ["until", "a number or a day is no time"]),
     ],
 )
 async def test_a_wrong_question_is_an_error_of_the_tool_that_says_the_cure(

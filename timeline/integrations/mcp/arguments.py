@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, TypeAlias
 
-from pydantic import AwareDatetime, Field, StringConstraints
+from pydantic import AwareDatetime, BeforeValidator, Field, StringConstraints
 
+from timeline.blocks import with_hour
 from timeline.frozen import Frozen
 from timeline.queries import FACT_KINDS, LONGEST_QUERY, FactKind
 
@@ -24,10 +25,11 @@ OneWithItsPast: TypeAlias = Annotated[
     str | None,
     Field(max_length=_LONG, description="Only of this conversation; of a fork also what it shares. All unless given."),
 ]
+_Moment: TypeAlias = Annotated[AwareDatetime, BeforeValidator(with_hour)]
 Since: TypeAlias = Annotated[
-    AwareDatetime | None, Field(description="Not before this moment, with its zone: 2026-01-31T12:00:00Z.")
+    _Moment | None, Field(description="Not before this moment, with its zone: 2026-01-31T12:00:00Z.")
 ]
-Until: TypeAlias = Annotated[AwareDatetime | None, Field(description="Not after this moment, with its zone.")]
+Until: TypeAlias = Annotated[_Moment | None, Field(description="Not after this moment, with its zone.")]
 Cursor: TypeAlias = Annotated[
     str | None,
     Field(
