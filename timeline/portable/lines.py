@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from timeline.events import Payload
     from timeline.ports import ChainedEvent, ConversationInfo, WrittenEvent
 
-_APPENDED: Final[str] = BlockAppended.model_fields["type"].default
 KEY: Final = "timeline"
 OPENING: Final = '{"timeline":"'
 _EVENT: Final = f'{OPENING}event"'
