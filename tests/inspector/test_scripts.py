@@ -14,6 +14,8 @@ import pytest
 
 from tests.archives import unpack
 from tests.project.sources import ROOT
+from timeline.policy.library import designs
+from timeline.policy.presets import PRESETS
 
 WEB: Final = ROOT / "timeline" / "inspector" / "web"
 SCRIPTS: Final = Path(__file__).parent / "scripts"
@@ -114,6 +116,12 @@ def test_every_import_of_a_script_is_a_file_of_ours() -> None:
     places = [(file, target, (file.parent / target).resolve()) for file, target in found]
     missing = [(file, target) for file, target, at in places if not (at.is_relative_to(WEB) and at.is_file())]
     assert missing == []
+
+
+def test_the_page_offers_every_policy_that_has_a_name() -> None:
+    """A design that joins the library can be tried in the page, too."""
+    offered = re.findall(r'"([^"]+)"', (WEB / "parts" / "policies.js").read_text(encoding="utf-8"))
+    assert sorted(offered) == sorted([*PRESETS, *designs()])
 
 
 def test_the_page_is_a_small_part_of_the_wheel() -> None:

@@ -2,5 +2,6 @@
 
 export const POLICIES = [
   "balanced", "economical", "gentle", "cut_point", "priority_chain", "prune_then_summarize", "keep_ratio", "keep_last", "none",
-  "claude-code", "opencode", "pi", "cline", "goose", "gemini-cli", "langchain", "deepagents", "crush", "strands",
+  "claude-code", "anthropic-compact", "clear-tool-uses", "opencode", "pi", "cline", "goose", "gemini-cli", "langchain", "deepagents", "crush", "strands",
+  "seed-002-first",
 ];
