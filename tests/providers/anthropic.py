@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from anthropic.types.beta import message_create_params as beta
 from anthropic.types.message_create_params import MessageCreateParamsNonStreaming, MessageCreateParamsStreaming
 
 from tests.providers.wires import BrokenRequest, Wire, call_ids, check_types, signature, strict, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from pydantic_core import SchemaValidator
 
     from tests.providers.script import Answer, Asked, Call, Trouble
     from tests.providers.wires import Event, Said
@@ -40,7 +44,7 @@ _REFUSALS: Final = {
 
 def _check(body: dict[str, Any]) -> None:
     typed = {name: value for name, value in body.items() if name not in _OF_OLDER_MODELS}
-    check_types(typed, _STREAM if body.get("stream") else _WHOLE)
+    check_types(typed, _types_of(body))
     messages = body["messages"]
     if not messages:
         raise BrokenRequest("messages: at least one message is required")
@@ -51,9 +55,32 @@ def _check(body: dict[str, Any]) -> None:
         _check_content(number, message["content"], optional=number == len(messages) - 1 and _is_answer(message))
     _check_pairs(messages)
     _check_server_tools(body)
+    _check_added_tools(body)
     names = [tool["name"] for tool in body.get("tools", ())]
     if len(names) != len(set(names)):
         raise BrokenRequest("tools: Tool names must be unique.")
+
+
+def _types_of(body: dict[str, Any]) -> SchemaValidator:
+    """Return the types of a request: the beta's, if it adds tools in the middle of the conversation."""
+    entries = [message for message in body.get("messages", ()) if message.get("role") == "system"]
+    if any(part.get("type") == "tool_addition" for entry in entries for part in _parts(entry["content"])):
+        return _beta_types(stream=bool(body.get("stream")))
+    return _STREAM if body.get("stream") else _WHOLE
+
+
+@cache
+def _beta_types(*, stream: bool) -> SchemaValidator:
+    return strict(beta.MessageCreateParamsStreaming if stream else beta.MessageCreateParamsNonStreaming)
+
+
+def _check_added_tools(body: dict[str, Any]) -> None:
+    """A tool that is added by its name is one that the request declares."""
+    entries = [message for message in body["messages"] if message["role"] == "system"]
+    parts = [part for entry in entries for part in _parts(entry["content"]) if part["type"] == "tool_addition"]
+    declared, added = {tool["name"] for tool in body.get("tools", ())}, [part["tool"]["name"] for part in parts]
+    if unknown := {*added} - declared:
+        raise BrokenRequest(f"messages: tool_addition/tool_removal references unknown tool {unknown.pop()!r}")
 
 
 def _check_markers(body: dict[str, Any]) -> None:

@@ -63,7 +63,7 @@ def _strict(schema: Any) -> Any:
         return type(schema)(_strict(part) for part in schema)
     if not isinstance(schema, dict):
         return schema
-    closed = {key: _strict(part) for key, part in schema.items() if key != "serialization"}
+    closed = {key: _strict(part) for key, part in schema.items() if key not in {"serialization", "extras_schema"}}
     match schema.get("type"):  # which is a schema itself, of the field of that name, where fields are listed
         case "generator":
             closed["type"] = "list"
