@@ -590,10 +590,11 @@ class CompactionRefused(CompactionError):
         self.reason = reason
         self.facts: dict[str, Any] = dict(facts)
         detail = ", ".join(f"{k} {v}" for k, v in self.facts.items())
-        cure = _REFUSAL_CURES.get(reason, "")
+        cure = _TOO_LITTLE_BEFORE if "until" in self.facts else _REFUSAL_CURES.get(reason, "")
         super().__init__(f"Compaction refused ({reason}): {detail}. The context is unchanged.{cure and ' '}{cure}")
 
 
+_TOO_LITTLE_BEFORE: Final = "Too little is between the newest summary and the block ``until``; name a later one."
 _REFUSAL_CURES: Final = {
     "nothing_to_cover": "Every block that is left must stay; try again after newer turns, or unpin some blocks.",
     "no_progress": "Try again when the conversation has grown, or lower keep_recent or min_progress of the policy.",

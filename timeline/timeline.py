@@ -1125,11 +1125,14 @@ class Timeline(TimelineView):
     # Decisions of the application
 
     async def compact(
-        self, *, instructions: str = "", wait: bool = True, now: datetime | None = None
+        self, *, until: str | None = None, instructions: str = "", wait: bool = True, now: datetime | None = None
     ) -> list[TakenDecision]:
         """Compact now, whatever the size of the context; return the decisions that were taken.
 
         Args:
+            until: path or address of the first block that stays, instead of the policy's cut: one summary covers what
+                is before it, and nothing else is hidden. A response stays whole, with its calls and results. So do
+                pins, and what the user said in a turn that this divides.
             instructions: what the summary should attend to.
             wait: wait while another writer compacts, at most until its lease expires.
             now: time of the decisions.
@@ -1140,6 +1143,8 @@ class Timeline(TimelineView):
             CompactionSuperseded: other writers changed the range at every attempt.
             SummarizerFailed: no summarizer gave a usable answer.
             BudgetImpossible: the policy's reserves leave no room for a summary.
+            BlockNotFound: the conversation has no block ``until``.
+            InvalidArgument: a summary covers the block ``until``, or an argument is not a text.
 
         Example:
             ```python
@@ -1156,8 +1161,17 @@ class Timeline(TimelineView):
         """
         checks.text("instructions", instructions)
         await self._conversation.catch_up()
+        kept = None if until is None else await self._version_in_view(until)
         pressure = self._pressure(FixedPart(), now)  # what the policy reserves is added there
-        return await compact_now(replace(pressure, instructions=instructions, wait=wait))
+        return await compact_now(replace(pressure, until=kept, instructions=instructions, wait=wait))
+
+    async def _version_in_view(self, until: str) -> int:
+        """Return the version of a block of the window."""
+        checks.block_name("until", until)
+        version = (await find_block(self._store, self.id, until)).event.version
+        if all(item.version != version for item in self.window.items):
+            raise InvalidArgument("until", f"{until!r} is covered by a summary; name a block that is in view")
+        return version
 
     async def undo_compaction(
         self, version: int | None = None, *, cascade: bool = False, now: datetime | None = None

@@ -105,6 +105,18 @@ def test_compact_compacts_now_and_says_what_it_did(run: Callable[..., Done], rec
     assert run("verify", sessions.SESSION).code == 0
 
 
+def test_compact_keeps_what_is_from_the_named_block_on(run: Callable[..., Done], recording: Path) -> None:
+    """All before it is covered, however much the policy would keep."""
+    run("import", recording)
+    paths = [block["path"] for block in run("render", sessions.SESSION, "--json").json["blocks"]]
+    chosen = next(path for path in reversed(paths) if path.endswith("user.prompt"))
+    run("compact", sessions.SESSION, "--until", chosen)
+    blocks = run("render", sessions.SESSION, "--json").json["blocks"]
+    behind = paths[paths.index(chosen) :]
+    assert [block["path"] for block in blocks][1:] == behind
+    run("compact", sessions.SESSION, "--until", paths[0]).fails(Exit.USAGE, "covered by a summary")
+
+
 def test_a_compaction_that_gains_nothing_is_refused(run: Callable[..., Done], tmp_path: Path) -> None:
     """A short conversation gives exit code 5 and one line with the reason."""
     run("import", sessions.write(tmp_path, sessions.rows(1, 1, words=8)))

@@ -124,6 +124,42 @@ def test_a_compaction_keeps_what_stands_behind_the_seeds_cut(steps: list[Step], 
     run(_compacted(steps, keep))
 
 
+async def _compacted_until(steps: list[Step], place: float) -> None:
+    """Play a log, compact it up to one of its blocks, and hold what is left against what a cut may do."""
+    timeline, log = await _played(steps)
+    items = timeline.window.items
+    if not items:
+        return
+    chosen = int(place * len(items))
+    await timeline.use_policy(small(100_000, min_progress=0.0, min_progress_tokens=0))
+    before = timeline.window.version
+    try:
+        await timeline.compact(until=items[chosen].block.path, now=AT)
+    except CompactionRefused:
+        assert timeline.window.version == before
+        return
+    left = {item.version for item in timeline.window.items}
+    gone = {item.version for item in items} - left
+    assert gone.isdisjoint({item.version for item in items[chosen:]}), "the chosen block stays, and all that is newer"
+    kept = _kept(log, "")
+    assert gone.isdisjoint(kept), "protected blocks stay"
+    divided = [group for group in reference.groups(log) if group & gone and (group & left) - kept]
+    assert all(_is_opening(log, group) for group in divided), "groups are whole"
+    assert (await timeline.verify()).ok
+
+
+def _is_opening(log: list[LogLine], group: set[int]) -> bool:
+    """Return whether a group is a turn's opening, of which a split carries the prompts."""
+    return any(reference.blocks_of(log)[version].type == "user.prompt" for version in group)
+
+
+@search(60)
+@given(LOGS, st.floats(0, 1, exclude_max=True))
+def test_no_illegal_cut_comes_of_a_block_that_the_caller_chooses(steps: list[Step], place: float) -> None:
+    """Whichever block is named: pairs and groups stay whole, what is protected stays, and so does what is newer."""
+    run(_compacted_until(steps, place))
+
+
 def _kept(log: list[LogLine], cut_turn: str) -> set[int]:
     """Name the blocks that a cut in a turn carries, wherever they stand: pins, waiting calls, the turn's prompts."""
     blocks, waiting = reference.blocks_of(log), set(reference.open_calls(log))

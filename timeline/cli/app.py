@@ -375,11 +375,18 @@ def compact(
     instructions: Annotated[
         str, typer.Option("--instructions", metavar="TEXT", help="What the summary should focus on.")
     ] = "",
+    until: Annotated[
+        str | None,
+        typer.Option("--until", metavar="BLOCK", help="First block that stays: a path, or an address as @152."),
+    ] = None,
     summarize: Summarize = None,
     db: Db = DEFAULT_DATABASE,
     as_json: AsJson = False,
 ) -> None:
     """Compact a conversation now, whatever its size.
+
+    The policy decides how much stays; with --until one summary covers what is before that block, and nothing else is
+    hidden.
 
     The policy is the conversation's own. --policy uses another one for this command alone, and the log says so; a
     conversation without a policy, such as an import, adopts it. Without --summarize no model is called: the summary is
@@ -388,7 +395,7 @@ def compact(
     from timeline.cli import contexts
 
     wish = contexts.Wish(policy=policy, max_tokens=max_tokens, model=model, summarize=summarize)
-    _run(contexts.compact(id_, db, wish, instructions, as_json=as_json))
+    _run(contexts.compact(id_, db, wish, instructions, until=until, as_json=as_json))
 
 
 for _command in (*COMMANDS, *FILE_COMMANDS):

@@ -230,8 +230,10 @@ def _print_decisions(decisions: Iterable[TakenDecision]) -> None:
         say(decision_in_words(taken))
 
 
-async def compact(conversation: str, db: str, wish: Wish, instructions: str, *, as_json: bool) -> None:
-    """Compact a conversation now.
+async def compact(
+    conversation: str, db: str, wish: Wish, instructions: str, *, until: str | None, as_json: bool
+) -> None:
+    """Compact a conversation now; ``until`` is the first block that stays, instead of the policy's cut.
 
     Raises:
         UsageProblem: the summarizer cannot be used.
@@ -240,7 +242,7 @@ async def compact(conversation: str, db: str, wish: Wish, instructions: str, *, 
     summarizer = make_summarizer(wish.summarize)
     async with changing(db) as store:
         timeline = await opened(store, conversation, wish, summarizer)
-        decisions = await timeline.compact(instructions=instructions)
+        decisions = await timeline.compact(until=until, instructions=instructions)
         version, tokens = timeline.version, timeline.window.tokens
         is_covered = any(taken.kind == "compacted" for taken in decisions)
         duration = timeline.compaction_state().last_duration if is_covered else None

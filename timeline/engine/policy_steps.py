@@ -82,6 +82,8 @@ async def run_steps(pressure: Pressure) -> StepsOutcome:
 async def compact_now(pressure: Pressure) -> list[TakenDecision]:
     """Compact a log whatever its size; its policy's reserves are the whole fixed part. Return the decisions.
 
+    Where the pressure names the first block that is to stay, all before it is summarised, and nothing is hidden.
+
     Raises:
         CompactionError: the last step that ran did nothing.
         BudgetImpossible: the policy's reserves leave no room for a summary.
@@ -91,10 +93,26 @@ async def compact_now(pressure: Pressure) -> list[TakenDecision]:
     empty = account_of((), fixed, policy)
     if policy.automatic and not has_room(empty):
         raise BudgetImpossible(empty.facts())
-    done = await run_steps(replace(pressure, fixed=fixed, reason="forced"))
+    forced = replace(pressure, fixed=fixed, reason="forced")
+    if pressure.until is not None:
+        return await _compact_until(forced)
+    done = await run_steps(forced)
     if not done.done:
         done.raise_failure()
     return done.taken
+
+
+async def _compact_until(pressure: Pressure) -> list[TakenDecision]:
+    """Summarise all before a chosen block, with the settings of the policy's first step that summarises.
+
+    A refusal is not recorded: it says that this cut is not worth making, and automatic compactions choose their own.
+    """
+    steps = pressure.policy.steps
+    step = next((step for step in steps if isinstance(step, Summarize)), Summarize())
+    decision = await pressure.plan(step)
+    if isinstance(decision, Refusal):
+        raise CompactionRefused(decision.reason, decision.facts)
+    return await compact(pressure, step)
 
 
 @dataclass(slots=True)

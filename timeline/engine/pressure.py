@@ -46,6 +46,7 @@ class Pressure:
         at: the time of the appended events, where the application gives one; None for the time of each append.
         reason: why the log is compacted; a forced pass covers something, however small the context is.
         most: the total to come down to, in tokens, instead of the policy's target.
+        until: version of the first block that is to stay, instead of the cut of the policy.
         instructions: what a summary should attend to.
         wait: wait for another writer's compaction, instead of raising `CompactionInProgress`.
         sent: returns the context of the newest model call, to ask for a summary in; or why there is none to ask in.
@@ -60,6 +61,7 @@ class Pressure:
     at: datetime | None
     reason: CompactReason = "over_trigger"
     most: int | None = None
+    until: int | None = None
     instructions: str = ""
     wait: bool = True
     sent: Callable[[], SentContext | WhyAlone] = not_sent
@@ -99,7 +101,8 @@ class Pressure:
     async def plan(self, step: CoveringStep) -> Plan | Refusal:
         """Plan a covering step from the window as it is now."""
         window, counter = self.window, self.compactor.counter
-        work = partial(self.planned.plan, step, window, self.fixed, self.policy, counter, most=self.most)
+        figures = {"most": self.most, "until": self.until}
+        work = partial(self.planned.plan, step, window, self.fixed, self.policy, counter, **figures)
         return await off_loop(len(window.items), work)
 
 

@@ -31,8 +31,11 @@ def plan_message_cut(ranges: Ranges, cut: MessageCut) -> Plan | Refusal | None:
     """Plan one summary of all items before a cut, within its scope; None where there are none."""
     start = cut_start(cut, ranges.window, ranges.groups)
     end = cut_end(cut, ranges.items, ranges.groups, start)
-    if end is None:
-        return None
+    return None if end is None else plan_before(ranges, cut, start, end)
+
+
+def plan_before(ranges: Ranges, cut: MessageCut, start: int, end: int) -> Plan | Refusal | None:
+    """Plan one summary of the items of a range; None where a cut leaves it nothing to summarise."""
     first = _first_message(ranges) if isinstance(cut, KeepLast) else None
     taken = ranges.stretch(start, end, first=first if first is not None and first < end else None)
     if first is not None and not taken.covered:

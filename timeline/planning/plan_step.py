@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from timeline.planning.clear_tool_outputs import plan_clear
 from timeline.planning.collapse_stages import plan_collapse
 from timeline.planning.cut_point import plan_cut_point
+from timeline.planning.cut_until import plan_until
 from timeline.planning.drop_oldest import plan_drop
 from timeline.planning.message_cuts import plan_message_cut
 from timeline.planning.plans import Refusal
@@ -22,18 +23,21 @@ if TYPE_CHECKING:
     from timeline.ports import TokenCounter
 
 
-def plan_step(step: CoveringStep, ranges: Ranges) -> Plan | Refusal:
+def plan_step(step: CoveringStep, ranges: Ranges, until: int | None = None) -> Plan | Refusal:
     """Plan the compaction of a step that covers items of a window.
 
     Args:
         step: one of the policy's.
         ranges: the window as the earlier steps left it, with what all steps share: `timeline.planning.planned`.
+        until: version of the first block that is to stay, instead of the cut of a step that summarises.
     """
-    return _plan(step, ranges) or Refusal("nothing_to_cover", {"messages": ranges.before.messages})
+    return _plan(step, ranges, until) or Refusal("nothing_to_cover", {"messages": ranges.before.messages})
 
 
-def _plan(step: CoveringStep, ranges: Ranges) -> Plan | Refusal | None:
+def _plan(step: CoveringStep, ranges: Ranges, until: int | None) -> Plan | Refusal | None:
     match step:
+        case Summarize() if until is not None:
+            return plan_until(ranges, step.cut, until)
         case Summarize():
             cut = step.cut
             return plan_cut_point(ranges, cut) if isinstance(cut, CutPoint) else plan_message_cut(ranges, cut)

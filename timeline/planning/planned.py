@@ -34,7 +34,7 @@ class PlannedSteps:
     def __init__(self, counted: tuple[Window, Costs] | None = None) -> None:
         self._counted = counted
         self._ranges: tuple[Ranges, int | None] | None = None
-        self._plans: list[tuple[CoveringStep, Plan | Refusal]] = []
+        self._plans: list[tuple[CoveringStep, int | None, Plan | Refusal]] = []
 
     def account(self, window: Window, fixed: FixedPart, policy: Policy, *, most: int | None = None) -> Account:
         """Draw up the account of a window, as `timeline.planning.account.account_of` does."""
@@ -49,6 +49,7 @@ class PlannedSteps:
         counter: TokenCounter,
         *,
         most: int | None = None,
+        until: int | None = None,
     ) -> Plan | Refusal:
         """Plan the compaction of a step that covers items of a window, with `timeline.planning.plan_step.plan_step`.
 
@@ -59,13 +60,14 @@ class PlannedSteps:
             policy: gives budget, caps and least progress.
             counter: counts the texts that planning writes.
             most: bring the total down to this figure, instead of the policy's target.
+            until: version of the first block that is to stay, instead of the step's cut.
         """
         ranges = self._known(window, fixed, policy, counter, most) or self._begun(window, fixed, policy, counter, most)
-        for planned, plan in self._plans:
-            if planned is step:
+        for planned, cut, plan in self._plans:
+            if planned is step and cut == until:
                 return plan
-        plan = plan_step(step, ranges)
-        self._plans.append((step, plan))
+        plan = plan_step(step, ranges, until)
+        self._plans.append((step, until, plan))
         return plan
 
     def _costs(self, window: Window, policy: Policy) -> Costs:
