@@ -50,6 +50,12 @@ _HEADINGS: Final = re.compile(
     re.MULTILINE,
 )
 """Lines that say nothing by themselves: short headings, rules between sections, marks of empty items."""
+_NONE: Final = re.compile(
+    r"^[ \t]*+(?:[-*\u2022][ \t]++|\d{1,2}[.)][ \t]++)?(?:\*\*[^*\n]{1,60}\*\*:?[ \t]*)?"
+    r"[(\[*_]{0,3}(?:none|n/a|nothing|not applicable)(?: (?:yet|so far))?[.)\]*_]{0,4}[ \t]*$",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""Lines that fill a section of a template with nothing: ``- (none)``, ``**Blocked:** none yet.``"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,8 +241,8 @@ def _absurd(text: str, request: SummaryRequest) -> _Failure | None:
 
 
 def _empty(text: str, request: SummaryRequest) -> _Failure | None:
-    """Refuse a text that shows nothing, headings alone that the author was asked to fill, a refusal, error or call."""
-    body = _HEADINGS.sub("", text)
+    """Refuse a text that shows nothing, a template that was not filled, a refusal, an error or a call."""
+    body = _HEADINGS.sub("", _NONE.sub("", text))
     if not shows(body):
         return _Failure("the answer is empty", "empty")
     if is_refusal(body, request):
