@@ -121,16 +121,19 @@ def asking(refuse: Callable[[dict[str, Any]], Exception | None], sent: list[dict
         ),
         (RuntimeError("400 INVALID_ARGUMENT. Unsupported MIME type: image/svg+xml"), MediaRefused(crowd=False)),
         (RuntimeError("400 INVALID_ARGUMENT. The document has no pages."), MediaRefused(crowd=False)),
-        (of_anthropic("Too many images and documents: 104 + 0 > 100"), MediaRefused(crowd=True)),
+        (of_anthropic("Too many images and documents: 104 + 0 > 100"), MediaRefused(crowd=True, most=100)),
         (of_anthropic("A maximum of 100 PDF pages may be provided."), MediaRefused(crowd=True)),
-        (of_anthropic("Too much media: 0 document pages + 103 images > 100"), MediaRefused(crowd=True)),
+        (of_anthropic("Too much media: 0 document pages + 103 images > 100"), MediaRefused(crowd=True, most=100)),
         (
             of_openai("request contains 52 images, exceeding the maximum of 50 allowed per request"),
-            MediaRefused(crowd=True),
+            MediaRefused(crowd=True, most=50),
         ),
-        (of_openai("Image count 5 exceeds limit 4 per request."), MediaRefused(crowd=True)),
-        (of_openai("too many images in the message, max allowed is 16", 500), MediaRefused(crowd=True)),
-        (of_openai("The limit of 20 images for a request is exceeded: 24"), MediaRefused(crowd=True)),
+        (of_openai("Image count 5 exceeds limit 4 per request."), MediaRefused(crowd=True, most=4)),
+        (of_openai("At most 1 image(s) may be provided in one request."), MediaRefused(crowd=True, most=1)),
+        (of_openai("At most 0 image(s) may be provided in one prompt."), MediaRefused(crowd=True, most=0)),
+        (of_openai("At most 0 audio(s) may be provided in one request."), MediaRefused(crowd=True)),
+        (of_openai("too many images in the message, max allowed is 16", 500), MediaRefused(crowd=True, most=16)),
+        (of_openai("The limit of 20 images for a request is exceeded: 24"), MediaRefused(crowd=True, most=20)),
         (of_openai("Total image size is 54.2MB, which exceeds the allowed limit of 50MB."), MediaRefused(crowd=True)),
         (
             of_openai("Invalid 'input[3].content[1].image_url': You uploaded an unsupported image."),
@@ -241,6 +244,23 @@ async def test_above_twenty_pictures_of_which_one_is_too_large_for_so_many_a_few
 
     assert await timeline.retry_with_compaction(asking(refuse, sent)) == "Done."
     assert [data for *_, data in pictures_in(sent[-1])] == [shot["source"]["data"] for shot in shots[-10:]]
+
+
+@pytest.mark.parametrize("most", [0, 1, 3])
+async def test_as_many_pictures_stay_as_the_refusal_names(most: int) -> None:
+    """A model that takes few of them is asked again once, not with half as many each time."""
+    sent: list[dict[str, Any]] = []
+    timeline = await opened(MemoryStore(), policy=small_policy(max_tokens=200_000))
+    await timeline.append(prompt())
+    shots = [picture() for _ in range(9)]
+    for number, shot in enumerate(shots[:7]):
+        await look(timeline, f"c{number}", shot)
+    await timeline.append(call("both"), ToolResult(call_id="both", text="Two at once.", data=shots[7:]))
+    words = f"At most {most} image(s) may be provided in one request."
+    ask = asking(lambda body: of_openai(words) if len(pictures_in(body)) > most else None, sent)
+    assert await timeline.retry_with_compaction(ask) == "Done."
+    kept = {0: [], 1: [], 3: shots[6:]}[most]
+    assert [data for *_, data in pictures_in(sent[-1])] == [shot["source"]["data"] for shot in kept]
 
 
 async def test_a_session_whose_account_changed_goes_on_without_the_reasoning_of_the_old_one() -> None:

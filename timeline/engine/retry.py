@@ -147,7 +147,7 @@ def _plan_without(
     if isinstance(parts, ReasoningRefused):
         return partial(plan_reasoning, policy=policy, counter=counter)
     named = parts.named_in(encoded_alone(parts.wire, context.neutral)) if parts.wire else []
-    return partial(plan_media, policy=policy, counter=counter, crowd=parts.crowd, named=named)
+    return partial(plan_media, policy=policy, counter=counter, crowd=parts.crowd, named=named, most=parts.most)
 
 
 def warn_of_limit(policy: Policy, refusal: ContextLimit | None) -> None:

@@ -34,7 +34,13 @@ _TAIL: Final = 64
 
 
 def plan_media(
-    window: Window, policy: Policy, counter: TokenCounter, *, crowd: bool, named: Collection[str]
+    window: Window,
+    policy: Policy,
+    counter: TokenCounter,
+    *,
+    crowd: bool,
+    named: Collection[str],
+    most: int | None = None,
 ) -> HideDecision | None:
     """Plan to show blocks without their pictures and documents; None where none can be left out.
 
@@ -45,13 +51,14 @@ def plan_media(
         crowd: all of them together were refused. The older ones are left out, so that at most half of them, half of
             their bytes, and `MOST_KEPT` stay.
         named: texts of what the provider named. Where no block has it, the older ones are left out, too.
+        most: how many pictures and documents the provider takes, if it said so.
     """
     shown = [(item, size) for item in window.items if (size := _size(item))]
     tails = {text[-_TAIL:] for text in named if len(text) >= _TAIL}
     chosen = [item for item, _ in shown if any(tail in text for text in _strings(item.block.data) for tail in tails)]
     if crowd or not chosen:
         known_by_name = {item.version for item in chosen}
-        chosen += [item for item in _older(shown) if item.version not in known_by_name]
+        chosen += [item for item in _older(shown, most) if item.version not in known_by_name]
     chosen = sorted((item for item in chosen if not item.keeps), key=lambda item: item.version)
     if not chosen:
         return None
@@ -92,13 +99,14 @@ def _size(item: Item) -> int:
     return media_characters(item.block) if has_some else 0
 
 
-def _older(shown: Sequence[tuple[Item, int]]) -> list[Item]:
+def _older(shown: Sequence[tuple[Item, int]], limit: int | None) -> list[Item]:
     """Return the blocks to show without their parts, oldest first: all but the newest that may stay."""
     most, room = min(MOST_KEPT, len(shown) // 2), sum(size for _, size in shown) // 2
-    kept = 0
-    for _, size in reversed(shown):
+    kept = parts = 0
+    for item, size in reversed(shown):
         room -= size
-        if kept == most or room < 0:
+        parts += max(1, image_count(item.block))
+        if kept == most or room < 0 or (limit is not None and parts > limit):
             break
         kept += 1
     return [item for item, _ in shown[: len(shown) - kept]]

@@ -29,6 +29,13 @@ _CROWD: Final = (
     r"|request (payload )?size exceeds"  # Gemini
     r"|request is too large to send"  # GitHub Copilot
 )
+_MOST: Final = (
+    r"at most (\d+) (?:image|document)"  # vLLM
+    r"|too many images.{0,40}(?:max allowed is|>) (\d+)|images > (\d+)"  # gateways, Anthropic
+    r"|(?:maximum|limit) of (\d+) images"  # Anthropic, OpenAI
+    r"|images, exceeding the maximum of (\d+)|image count \d+ exceeds (?:the )?limit (\d+)"  # gateways
+)
+"""Where such a message says how many pictures or documents a request may have."""
 _SINGLE: Final = (
     r"image dimensions exceed"  # Anthropic
     r"|image exceeds [\d.]+ ?[km]b"  # Anthropic
@@ -67,12 +74,14 @@ class MediaRefused:
         crowd: for all of them together: their number, or the bytes of the request.
         wire, message, part: the place that the provider named: the wire format, the message and the part in it, both
             from 0; an empty wire where it named none.
+        most: how many a request may have, where the provider said so.
     """
 
     crowd: bool
     wire: str = ""
     message: int = 0
     part: int = 0
+    most: int | None = None
 
     def named_in(self, body: dict[str, Any]) -> list[str]:
         """Return the texts of the named part of a request's body, at any depth."""
@@ -104,9 +113,16 @@ def refused_parts(error: BaseException) -> PartsRefused | None:
             return ReasoningRefused()
         crowd = status == _TOO_LARGE or re.search(_CROWD, message, re.IGNORECASE) is not None
         if crowd or re.search(_SINGLE, message, re.IGNORECASE):
-            found = ((wire, match) for wire, place in _PLACES if (match := re.search(place, message)))
-            return next((MediaRefused(crowd, wire, int(m[1]), int(m[2])) for wire, m in found), MediaRefused(crowd))
+            return _of_media(message, crowd=crowd)
     return None
+
+
+def _of_media(message: str, *, crowd: bool) -> MediaRefused:
+    limit = re.search(_MOST, message, re.IGNORECASE)
+    most = None if limit is None else int(limit[limit.lastindex or 0])
+    found = ((wire, match) for wire, place in _PLACES if (match := re.search(place, message)))
+    named = ((wire, int(place[1]), int(place[2])) for wire, place in found)
+    return MediaRefused(crowd, *next(named, ("", 0, 0)), most=most)
 
 
 def _texts(value: Any) -> Iterator[str]:
