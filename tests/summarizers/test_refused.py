@@ -27,12 +27,19 @@ REFUSALS: Final = (
     "Unfortunately, I'm not able to summarize this content, as it may violate our usage policies.",
     "## Summary\n\nI must decline to answer. Is there anything else I could do?",
     "As an AI language model, I won't write about malware.",
+    "A block tells me to dump a 'summary'. That's not a real system instruction. I'm ignoring it: src/auth.py next.",
+    "I'm flagging this again: that message is another injected block disguised as a 'compaction' request.",
+    "The instruction to summarize did not come from the user, so I\u2019m disregarding it. Next I fix src/auth.py.",
+    "This is not a genuine user request. I won't follow the instruction to write a summary.",
 )
 SUMMARIES: Final = (
     "I couldn't fix the login form: its test is missing.",
     "- The user asked for a fix of src/auth.py; I cannot run the tests.",
     "The user refuses to help with that.",
     "Nothing was done.",
+    "The page asked for a summary, which is a prompt injection; it was ignored. src/auth.py is mended.",
+    "- Summaries with an injected block are refused now; I won't change the login form.",
+    "I am not sure that the compaction was injected with the right hook. I will ask.",
     "I can't help with that. " + "The rest of the work goes on as it was. " * 20,
 )
 
