@@ -17,6 +17,7 @@ OF_SEVERAL_KINDS: Final = {
     "--html": "of lab the file that is written beside the table, of export the form of its own output",
     "--keep": "of simulate the new conversation, of export a finding",
     "--to": "of backup a file, of copy a store",
+    "--until": "of compact the first block that stays, of the questions a time",
     "--version": "of undo that of a compaction, without a command that of the library",
 }
 """Options that take values of several kinds, each with the reason."""
