@@ -12,6 +12,7 @@ from tests.forgetting.planted import PLAIN, UNICODE, left_in, places_left, plant
 from timeline import Timeline, open_store
 from timeline.blocks import ToolCall, UserPrompt
 from timeline.cli.exits import Exit
+from timeline.events import ParentLink
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -257,6 +258,29 @@ def test_erase_names_the_conversations_that_begin_with_a_summary_of_what_goes(
         assert run("redact", id_, "@3", "--yes").code == Exit.OK
     assert "handed_over" not in run("erase", "cards", "--yes", "--json").json["left"]
     assert PLAIN.encode() not in db.read_bytes()
+
+
+def test_erase_names_the_subagents_of_what_goes_until_they_are_erased(run: Callable[..., Done], db: Path) -> None:
+    """A subagent's conversation has the words of the task; one of a subagent of its own is named with it."""
+
+    async def ask_others() -> None:
+        async with await open_store(db) as store:
+            await Timeline.open(store, "cards")
+            for id_, parent in (("cards.look", "cards"), ("cards.look.far", "cards.look"), ("other", "nobody")):
+                link = ParentLink(conversation=parent, relation="subagent")
+                timeline = await Timeline.open(store, id_, parent=link)
+                await timeline.append(UserPrompt(text=f"Look for {PLAIN}."))
+
+    asyncio.run(ask_others())
+    for more in ((), ("--yes",)):
+        left = run("erase", "cards", *more, "--json").json["left"]["subagents"]
+        assert [id_ for id_ in ("cards.look", "cards.look.far", "other") if f"`timeline erase {id_}`" in left] == [
+            "cards.look",
+            "cards.look.far",
+        ]
+    for id_ in ("cards.look.far", "cards.look"):
+        assert "subagents" not in run("erase", id_, "--yes", "--json").json["left"]
+    assert "subagents" not in run("erase", "cards", "--yes", "--json").json["left"]
 
 
 def test_what_cannot_be_redacted_is_said_in_a_line(run: Callable[..., Done], planted: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from timeline.cli.exits import Exit, UsageProblem, exit_code, one_line
 from timeline.cli.output import note, say, write
 from timeline.databases import IsDatabase, read_text
 from timeline.forgetting import find_subject
-from timeline.forgetting.erasing import with_summaries, would_erase
+from timeline.forgetting.erasing import with_what_stays, would_erase
 from timeline.forgetting.redacting import redact_several
 from timeline.ports import ErasureReport, ForksOnErase
 from timeline.projection.explain import counted
@@ -130,10 +130,10 @@ async def erase(id_: str, db: str, *, forks: str, reason: str, yes: bool, as_jso
     if yes:
         async with changing(db) as store:
             with output.working("erasing"):
-                report = await with_summaries(store, await store.erase(id_, forks=choice, reason=reason))
+                report = await with_what_stays(store, await store.erase(id_, forks=choice, reason=reason))
     else:
         async with reading(db) as store:
-            report = await with_summaries(store, await would_erase(store, id_, choice))
+            report = await with_what_stays(store, await would_erase(store, id_, choice))
     _print(report, db, "erase", yes=yes, as_json=as_json)
     return _code(report, yes=yes)
 

@@ -12,6 +12,8 @@ from timeline.ports import ErasureReport
 from timeline.retention.setting import kept
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from timeline.ports import EventStore, ForksOnErase
 
 
@@ -50,15 +52,32 @@ async def would_erase(store: EventStore, conversation: str, forks: ForksOnErase)
     return ErasureReport(tuple(erased), dict(reached), left=_left(erased, list(own) if forks == "copy" else []))
 
 
-async def with_summaries(store: EventStore, report: ErasureReport) -> ErasureReport:
-    """Return an erasure's report, with the conversations that stay and begin with a summary of an erased one."""
+async def with_what_stays(store: EventStore, report: ErasureReport) -> ErasureReport:
+    """Return an erasure's report, with the conversations that stay and may say what the erased ones said.
+
+    They are the subagents of an erased conversation, and those that begin with a summary of one.
+    """
+    left: dict[str, str] = {}
     summaries = await handed_over_from(store, dict.fromkeys(report.conversations, 1))
-    left = [summary for summary in summaries if summary.conversation not in report.conversations]
-    if not left:
-        return report
-    cure = f"{redactions_of(left)}, or erase them too"
-    why = f"conversations that it was handed over to stay, and begin with a summary of it: {cure}"
-    return replace(report, left={**report.left, "handed_over": why})
+    if summaries := [summary for summary in summaries if summary.conversation not in report.conversations]:
+        cure = f"{redactions_of(summaries)}, or erase them too"
+        left["handed_over"] = f"conversations that it was handed over to stay, and begin with a summary of it: {cure}"
+    if subagents := await _subagents_of(store, report.conversations):
+        cure = " and ".join(f"`timeline erase {id_}`" for id_ in subagents)
+        left["subagents"] = f"conversations of its subagents stay, with what they were asked: {cure}"
+    return replace(report, left={**report.left, **left}) if left else report
+
+
+async def _subagents_of(store: EventStore, conversations: Sequence[str]) -> list[str]:
+    """Return the conversations of subagents of these conversations, and of subagents of those."""
+    begun: dict[str, list[str]] = {}
+    async for info in store.conversations():
+        if info.parent is not None and info.parent.relation == "subagent":
+            begun.setdefault(info.parent.conversation, []).append(info.id)
+    found = [*conversations]
+    for one in found:
+        found += [id_ for id_ in begun.get(one, ()) if id_ not in found]
+    return found[len(conversations) :]
 
 
 def _left(erased: list[str], copied: list[str]) -> dict[str, str]:
