@@ -242,7 +242,10 @@ class StageRefused(TimelineError):
 
 
 class BlockProtected(TimelineError):
-    """The block cannot be hidden, revealed, pinned or unpinned now; ``reason`` says why. Nothing was written."""
+    """The block cannot be hidden, revealed, pinned, unpinned or gone back behind now; ``reason`` says why.
+
+    Nothing was written.
+    """
 
     def __init__(self, path: str, reason: str) -> None:
         self.path = path

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, TypeVar
 from timeline import checks
 from timeline.agent import stages
 from timeline.agent.calibration import Calibration, calibration_of
+from timeline.agent.going_back import go_back
 from timeline.agent.length_stop import CUT_OFF, LengthStop, check_stop, ends_half_said, full_window
 from timeline.agent.list_follower import ListFollower
 from timeline.agent.measured_calls import MeasuredCalls
@@ -1223,6 +1224,41 @@ class Timeline(TimelineView):
                 raise
             left = f"the log holds the versions {gone.first_version} to {gone.last_version} only"
             raise UndoUnavailable(self.id, f"its originals are gone: {left}; look in a backup") from gone
+
+    async def go_back(self, path: str | None = None, *, now: datetime | None = None) -> list[Block]:
+        """Go back behind a block: it and all that follows leave the history; return what left, in order.
+
+        This is ``/undo``, "rewind to here" and "ask again" for a runtime that keeps no list of messages. What left is
+        omitted with the reason ``abandoned``: no model and no summarizer sees it, and `messages` lacks it. A compaction
+        that covers any of it is undone in the same append. `reveal` of one of the blocks takes all of them back. A
+        message leaves as a whole, and so does a response with its results; the result of an earlier call stays. This
+        reads the whole log.
+
+        Args:
+            path: path or address of the first block that leaves; by default the newest prompt of the history. If there
+                is none, nothing leaves.
+            now: time of the decision.
+
+        Raises:
+            BlockNotFound: the conversation has no such block.
+            BlockProtected: the block is a summary or a stage digest.
+            HistoryUnavailable: `timeline scavenge` removed the block.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            await timeline.append({"type": "user.prompt", "text": "Build a flashcard app."})
+            await timeline.append({"type": "user.prompt", "text": "Delete it."})
+            [prompt] = await timeline.go_back()
+            assert prompt.text == "Delete it."
+            ```
+        """
+        if path is not None:
+            checks.block_name("path", path)
+        return await go_back(self._conversation, path, given(now))
 
     async def hide(
         self, path: str, *, mode: HideMode = "replace", text: str | None = None, now: datetime | None = None

@@ -263,3 +263,23 @@ def test_decisions_take_addresses(run: Callable[..., Done], imported: str) -> No
     for decision, state in (("reveal", "visible"), ("pin", "visible"), ("unpin", "visible")):
         assert run(decision, f"{imported}@{version}").code == Exit.OK
         assert states(run, imported)[RESULT] == state
+
+
+def test_a_turn_is_taken_back_and_given_again(run: Callable[..., Done], imported: str) -> None:
+    """From a block of it on, and in one word with the conversation; `reveal` gives all of it again."""
+    rows = run("show", imported, "--json").json
+    first = next(row for row in rows if row["type"] == "user.prompt" and row["version"] > rows[0]["version"])
+    later = [row["path"] for row in rows if row["path"] and row["version"] >= first["version"]]
+    left = run("go-back", f"{imported}@{first['version']}", "--json").json
+    assert (left["decision"], [block["path"] for block in left["blocks"]]) == ("go-back", later)
+    assert {states(run, imported)[path] for path in later} == {"omitted"}
+    assert "nothing changed" in run("go-back", imported, first["path"]).out
+    run("reveal", imported, first["path"])
+    assert "omitted" not in {states(run, imported)[path] for path in later}
+
+
+def test_without_a_block_the_newest_prompt_is_taken_back(run: Callable[..., Done], imported: str) -> None:
+    """In one word less, as `/undo` does."""
+    newest = [row["path"] for row in run("show", imported, "--json").json if row["type"] == "user.prompt"][-1]
+    assert run("go-back", imported, "--json").json["blocks"][0]["path"] == newest
+    assert states(run, imported)[newest] == "omitted"

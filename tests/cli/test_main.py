@@ -38,6 +38,7 @@ COMMANDS += [
     "call",
     "compact",
     "undo",
+    "go-back",
     "fork",
     "hide",
     "reveal",

@@ -51,6 +51,8 @@ WRITING = (
     "undo {id} --json",
     "pin {block} --json",
     "unpin {block} --json",
+    "go-back {block} --json",
+    "reveal {block} --json",
     "hide {block} --json",
     "redact {id} @4 --yes --json",
     "compact {id} --json",

@@ -123,6 +123,8 @@ def commands(made: Made) -> list[tuple[object, ...]]:
         ("reveal", ID, made.call),
         ("pin", ID, made.call),
         ("unpin", ID, made.call),
+        ("go-back", ID, made.call),
+        ("reveal", ID, made.call),
         ("fork", ID, "--as", f"fork{HOSTILE}", "--title", HOSTILE),
         ("undo", ID),
         ("compact", ID, "--policy", "mine.toml"),

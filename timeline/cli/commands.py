@@ -46,6 +46,24 @@ def undo(
     run(decisions.undo(id_, version, db, cascade=cascade, as_json=as_json))
 
 
+def go_back(
+    id_: ConversationId, block: BlockName = None, *, db: Db = DEFAULT_DATABASE, as_json: AsJson = False
+) -> None:
+    """Go back behind a block: it and all that follows leave the history.
+
+    Without a block, that is the newest prompt. No model sees any more what left. A compaction that covers any of it is
+    undone. `timeline reveal` of one of the blocks takes all of them back.
+    """
+    from timeline.cli import decisions
+    from timeline.cli.block_names import block_named
+    from timeline.events.addresses import parse_address
+
+    named: tuple[str, str | None] = (id_, None)
+    if block is not None or parse_address(id_) is not None:
+        named = block_named(id_, block)
+    run(decisions.go_back(*named, db, as_json=as_json))
+
+
 def fork(
     id_: ConversationId,
     *,
@@ -287,7 +305,7 @@ def watch(
     run(watching.watch(id_, db, after, as_json=as_json))
 
 
-COMMANDS = (undo, fork, hide, reveal, pin, unpin, watch, retention, scavenge, find_subject, redact, erase)
+COMMANDS = (undo, go_back, fork, hide, reveal, pin, unpin, watch, retention, scavenge, find_subject, redact, erase)
 """The order of these commands in `timeline --help`."""
 
 

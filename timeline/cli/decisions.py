@@ -1,4 +1,4 @@
-"""`timeline undo`, `fork`, `hide`, `reveal`, `pin` and `unpin`: decide by hand, under the conversation's policy."""
+"""`timeline undo`, `go-back`, `fork`, `hide`, `reveal`, `pin`, `unpin`: decide by hand, under the log's own policy."""
 
 from __future__ import annotations
 
@@ -54,6 +54,14 @@ async def undo(conversation: str, version: int | None, db: str, *, cascade: bool
     write(f"undid the {which.replace('[', '').replace(']', '')}")
     write(f"the window holds {row['after_tokens']:,} tokens; before, it held {before:,}")
     say("No render compacts this conversation until you run `timeline compact`.")
+
+
+async def go_back(conversation: str, path: str | None, db: str, *, as_json: bool) -> None:
+    """Go back behind a block, or the newest prompt, and print the blocks that changed."""
+    async with _opened(conversation, db) as timeline:
+        before = timeline.window.items
+        await timeline.go_back(path)
+        _print_decided(timeline, "go-back", before, as_json=as_json)
 
 
 async def fork(

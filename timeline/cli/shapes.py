@@ -16,7 +16,7 @@
 | `compact --json` | one `CompactedRow` |
 | `undo --json` | one `UndoneRow` |
 | `fork --json` | one `ForkedRow` |
-| `hide --json`, `reveal`, `pin`, `unpin` | one `DecidedRow` |
+| `go-back --json`, `hide`, `reveal`, `pin`, `unpin` | one `DecidedRow` |
 | `retention ID --json` | one `RetentionRow`; without an id, `{"store", "conversations"}` with one each |
 | `scavenge --json` | one `ScavengeRow` |
 | `find-subject --json` | one `SubjectRow` |

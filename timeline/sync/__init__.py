@@ -369,6 +369,7 @@ class Timeline(TimelineView):
     set_legal_hold: Final = blocking(AsyncTimeline.set_legal_hold)
     catch_up: Final = blocking(AsyncTimeline.catch_up)
     undo_compaction: Final = blocking(AsyncTimeline.undo_compaction)
+    go_back: Final = blocking(AsyncTimeline.go_back)
     hide: Final = blocking(AsyncTimeline.hide)
     reveal: Final = blocking(AsyncTimeline.reveal)
     pin: Final = blocking(AsyncTimeline.pin)

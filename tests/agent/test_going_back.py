@@ -1,0 +1,164 @@
+"""A runtime without a list of messages goes back behind a block of the log."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.scenes import answer, call, opened, prompt, result, small_policy, words
+from timeline import Timeline
+from timeline.blocks import AssistantCompletion, ToolCall, UserPrompt
+from timeline.errors import BlockNotFound, BlockProtected
+from timeline.store.memory import MemoryStore
+
+
+async def shown(timeline: Timeline) -> list[str]:
+    """Return the paths of what a model is shown."""
+    return [block.path for block in (await timeline.render(record=False)).blocks if block.state != "omitted"]
+
+
+async def said(timeline: Timeline) -> str:
+    """Return all that a model is shown, as text."""
+    return str((await timeline.render(record=False)).to_anthropic()["messages"])
+
+
+async def test_a_turn_that_is_taken_back_is_in_no_context_and_no_history() -> None:
+    """What left comes back to the caller: a runtime puts the prompt into its line of input again."""
+    timeline = await opened(MemoryStore())
+    stays = await timeline.append(prompt(5), answer(3))
+    gone = await timeline.append(UserPrompt(text="Delete it."), call("c1"), result("c1", 9), answer(2))
+    version = timeline.version
+    assert await timeline.go_back(gone[0].path) == gone
+    assert timeline.version == version + 1
+    assert await shown(timeline) == [block.path for block in stays]
+    assert len(await timeline.messages("openai_chat")) == 2
+    assert (await timeline.verify()).ok
+
+
+async def test_reveal_of_one_block_takes_all_of_them_back() -> None:
+    """A redo."""
+    timeline = await opened(MemoryStore())
+    blocks = await timeline.append(prompt(5), answer(3), prompt(7), answer(9))
+    await timeline.go_back(blocks[2].path)
+    await timeline.reveal(blocks[3].path)
+    assert await shown(timeline) == [block.path for block in blocks]
+
+
+async def test_going_back_behind_a_compaction_shows_again_what_stays_and_may_compact_again() -> None:
+    """The summary knew of what left, so it goes; unlike an undo by hand this holds no later render."""
+    timeline = await opened(MemoryStore(), policy=small_policy(max_tokens=4_000))
+    for number in range(12):
+        told = f"answer {number} {words(400)}"
+        await timeline.append(UserPrompt(text=f"question {number}"), AssistantCompletion(text=told))
+        await timeline.render()
+    assert timeline.window.summary is not None
+    left = await timeline.go_back("ar:turn_2.user.prompt")
+    assert [block.text for block in left[:1]] == ["question 1"]
+    assert len(left) == 22
+    assert timeline.window.summary is None
+    assert timeline.window.hold == ""
+    assert "question 0" in await said(timeline)
+    assert "question 1" not in await said(timeline)
+    assert (await timeline.verify()).ok
+
+
+@pytest.mark.parametrize("named", [1, 2, 3, 4])
+async def test_a_block_inside_a_response_stands_for_all_of_it(named: int) -> None:
+    """No call stays without its result, and no result without its call."""
+    timeline = await opened(MemoryStore())
+    blocks = await timeline.append(
+        prompt(5),
+        AssistantCompletion(text="I look.", response_id="msg_1"),
+        ToolCall(call_id="c1", name="ls", response_id="msg_1"),
+        ToolCall(call_id="c2", name="ls", response_id="msg_1"),
+        result("c1", 4),
+        result("c2", 4),
+    )
+    assert await timeline.go_back(blocks[named].path) == blocks[1:]
+    assert timeline.window.open_calls() == ()
+    assert await shown(timeline) == [blocks[0].path]
+
+
+async def test_the_late_result_of_a_call_that_stays_stays_with_it() -> None:
+    """What a tool did in an earlier turn is not undone by a later prompt that is."""
+    timeline = await opened(MemoryStore())
+    [_, waiting] = await timeline.append(prompt(5), ToolCall(call_id="c1", name="deploy", pending=True))
+    [later, came] = await timeline.append(prompt(7), result("c1", 4))
+    assert await timeline.go_back(later.path) == [later]
+    assert await shown(timeline) == ["ar:turn_1.user.prompt", waiting.path, came.path]
+
+
+async def test_the_calls_that_left_are_not_run_after_a_crash() -> None:
+    """They wait for no result any more, in another process neither."""
+    store = MemoryStore()
+    timeline = await opened(store)
+    [asked, _] = await timeline.append(prompt(5), call("c1"))
+    assert len(timeline.window.open_calls()) == 1
+    await timeline.go_back(asked.path)
+    assert (await Timeline.open(store, timeline.id)).window.open_calls() == ()
+
+
+async def test_going_back_twice_leaves_once() -> None:
+    """The second time there is nothing that could leave."""
+    timeline = await opened(MemoryStore())
+    [_, _, second] = await timeline.append(prompt(5), answer(3), prompt(7))
+    await timeline.go_back(second.path)
+    version = timeline.version
+    assert await timeline.go_back(second.path) == []
+    assert timeline.version == version
+
+
+async def test_a_decision_of_a_stage_stays() -> None:
+    """A stage is taken back by its own rewind."""
+    timeline = await opened(MemoryStore())
+    [asked] = await timeline.append(prompt(5))
+    await timeline.enter_stage("topic")
+    await timeline.approve_stage(decision="Cards.")
+    digest = timeline.window.items[-1].block.path
+    assert await timeline.go_back(asked.path) == [asked]
+    with pytest.raises(BlockProtected, match="rewind its stage"):
+        await timeline.go_back(digest)
+
+
+async def test_a_summary_and_what_is_no_block_are_refused() -> None:
+    """The error names the cure."""
+    timeline = await opened(MemoryStore(), policy=small_policy(max_tokens=4_000))
+    for number in range(12):
+        await timeline.append(UserPrompt(text=f"{number}"), AssistantCompletion(text=words(400)))
+    await timeline.compact()
+    assert timeline.window.summary is not None
+    with pytest.raises(BlockProtected, match="undo its compaction"):
+        await timeline.go_back(timeline.window.summary.block.path)
+    with pytest.raises(BlockNotFound):
+        await timeline.go_back("ar:turn_99.user.prompt")
+
+
+async def test_a_fork_goes_back_behind_what_it_shares_and_its_parent_does_not() -> None:
+    """The decision is the fork's own."""
+    timeline = await opened(MemoryStore())
+    blocks = await timeline.append(prompt(5), answer(3), prompt(7), answer(9))
+    branch = await timeline.fork()
+    assert await branch.go_back(blocks[2].path) == blocks[2:]
+    assert await shown(branch) == [block.path for block in blocks[:2]]
+    assert await shown(timeline) == [block.path for block in blocks]
+
+
+async def test_without_a_block_the_newest_prompt_leaves_and_then_the_one_before() -> None:
+    """A user who takes back twice goes back two prompts, and at the beginning there is nothing left to take back."""
+    timeline = await opened(MemoryStore())
+    await timeline.append(prompt(5), answer(3), prompt(7), answer(9))
+    assert [block.path for block in await timeline.go_back()] == [
+        "ar:turn_2.user.prompt",
+        "ar:turn_2.assistant.completion",
+    ]
+    assert [block.path for block in await timeline.go_back()][:1] == ["ar:turn_1.user.prompt"]
+    assert await timeline.go_back() == []
+
+
+async def test_a_message_of_several_parts_leaves_as_a_whole() -> None:
+    """The picture in front of the words, too."""
+    timeline = await opened(MemoryStore())
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+    parts = [picture, {"type": "text", "text": "What is this?"}]
+    blocks = await timeline.append_messages([{"role": "user", "content": parts}])
+    assert len(blocks) == 2
+    assert await timeline.go_back() == blocks
