@@ -15,12 +15,11 @@ from tests.store.postgres.test_tenants import member_url, tenants  # noqa: F401 
 from timeline import open_store
 from timeline.store.postgres.address import parse
 from timeline.store.postgres.erasing import DROP_WORDS_WITHIN
+from timeline.store.postgres.store import PostgresStore
 from timeline.store.testing import block_event
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-
-    from timeline.store.postgres.store import PostgresStore
 
     Connection = asyncpg.Connection[asyncpg.Record]
 
@@ -29,6 +28,8 @@ INSERT INTO search_index (position, part, conversation, words, several, found)
     SELECT n, 0, n / 10, 2, false, format('wcommon:1 wn%s:2', n % 1000)::tsvector
     FROM generate_series({first}, {first} + 9999) AS n;
 """
+MOST_UNSORTED: Final = 64
+"""Pages of a list of 512 kB."""
 ASKED: Final = "SELECT f.position FROM search_found('wn7'::tsquery) AS f"
 SCANS: Final = (
     "SELECT pg_stat_get_xact_numscans('search_index_words'::regclass),"
@@ -86,6 +87,16 @@ async def test_the_words_of_a_conversation_are_looked_up_by_it(postgres_url: str
     async with filled(postgres_url) as connection, as_tenant(connection, parse(postgres_url).schema):
         assert "search_index_within" in await explained(connection, asked)
         assert "search_index_within" in await explained(connection, DROP_WORDS_WITHIN, 5)
+
+
+async def test_few_words_of_a_fresh_index_are_left_unsorted(postgres_url: str) -> None:
+    """Every search reads those from end to end, until autovacuum comes by."""
+    texts = [" ".join(f"w{text}x{number}" for number in range(2_000)) for text in range(40)]
+    async with await PostgresStore.open(postgres_url) as store:
+        await store.append("a", [block_event(f"p{number}", text) for number, text in enumerate(texts)])
+        assert len([found async for found in store.search("w7x7")]) == 1
+        ((unsorted,),) = await store.database.rows("SELECT gin_clean_pending_list('search_index_words')")
+    assert unsorted <= MOST_UNSORTED
 
 
 async def explained(connection: Connection, statement: str, *given: Any) -> set[str]:
