@@ -59,11 +59,15 @@ _OURS: Final = (
     " UNION ALL SELECT i.inhrelid FROM ours JOIN pg_inherits AS i ON i.inhparent = ours.oid)"
 )
 _SIZE: Final = (
-    "SELECT coalesce(sum(pg_relation_size(r.oid)), 0)::bigint FROM {} JOIN pg_class AS t ON t.oid = ours.oid"
-    " JOIN pg_class AS r ON r.oid = t.oid OR r.oid = t.reltoastrelid"
-    " OR r.oid IN (SELECT i.indexrelid FROM pg_index AS i WHERE i.indrelid IN (t.oid, t.reltoastrelid))"
-    " WHERE t.relkind = 'r'"
+    "SELECT coalesce(sum(pg_relation_size(r.oid)), 0)::bigint"
+    " FROM {} JOIN pg_class AS c ON c.oid = ours.oid AND c.relkind = 'r'"
+    " CROSS JOIN LATERAL unnest(ARRAY[c.oid, c.reltoastrelid]) AS t (oid) CROSS JOIN LATERAL"
+    " (SELECT t.oid UNION ALL SELECT i.indexrelid FROM pg_index AS i WHERE i.indrelid = t.oid) AS r"
 )
+"""Looks up each of the files: joined by one of several conditions, each table would be held against all of the
+database's, which is most of what an erasure takes where there are partitions, or other schemas."""
+SIZE_OF_STORE: Final = f"{_OURS} {_SIZE.format('ours')}"
+"""The bytes of the tables named in parameter 2 of schema parameter 1, with their indexes and long values."""
 _SIZE_OF_COPIES: Final = _SIZE.format(
     "(SELECT oid FROM pg_class WHERE relnamespace = pg_my_temp_schema() AND relname = ANY($1::text[])) AS ours"
 )
@@ -100,7 +104,7 @@ class Table(NamedTuple):
 
 async def size_of(connection: Connection, schema: str) -> int:
     """Return the bytes of the tables and their indexes; what the server notes about their free space is left out."""
-    return int(await connection.fetchval(f"{_OURS} {_SIZE.format('ours')}", schema, list(CONTENT)))
+    return int(await connection.fetchval(SIZE_OF_STORE, schema, list(CONTENT)))
 
 
 async def size_now(database: Database) -> int:

@@ -14,7 +14,7 @@ import pytest
 from tests.postgres import with_query, without
 from timeline import open_store
 from timeline.errors import PathTaken, VersionConflict
-from timeline.store.postgres import statements
+from timeline.store.postgres import statements, table_files
 from timeline.store.postgres.address import parse
 from timeline.store.postgres.create import WITH_TENANT
 from timeline.store.postgres.facts import GROUPS
@@ -248,3 +248,14 @@ async def test_no_statement_is_compiled_by_the_server(postgres_url: str, setting
     """To compile a page of the list of conversations takes a second, and to run it ten milliseconds."""
     async with await PostgresStore.open(with_query(postgres_url, **settings)) as store:
         assert await store.database.rows("SELECT current_setting('jit')") == [("off",)]
+
+
+async def test_the_size_that_an_erasure_compares_is_looked_up_file_by_file(postgres_url: str) -> None:
+    """It holds no table against all others of the database, whose number grows with partitions and schemas."""
+    url = with_query(postgres_url, partitions="8")
+    async with await PostgresStore.open(url) as store, store.database.moment() as connection:
+        counted = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {table_files.SIZE_OF_STORE}"
+        for _ in range(2):  # the first look fills the session's own copy of the catalogs
+            ((plan,),) = await connection.fetch(counted, store.database.address.schema, list(table_files.CONTENT))
+        read = json.loads(plan)[0]["Plan"]
+        assert read["Shared Hit Blocks"] + read["Shared Read Blocks"] < 1_000
