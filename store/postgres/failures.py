@@ -174,6 +174,13 @@ _BY_STATE: Final[dict[str, tuple[type[StoreError], str]]] = {
             " role or the database, or use pgbouncer"
         ),
     ),
+    "53400": (
+        StoreError,
+        (
+            "the work needs more than a limit in the server's settings allows. Have the setting that the server names"
+            " raised for the role; for temp_file_limit it helps as well to raise work_mem, so that less goes to files"
+        ),
+    ),
     "25006": (StoreReadOnly, _READS),
     "42501": _RIGHTS,
     "28P01": _PASSWORD,

@@ -47,6 +47,11 @@ def said(state: str, words: str, function: str) -> asyncpg.PostgresError:
         ),
         (asyncpg.QueryCanceledError("canceling statement due to statement timeout"), StoreUnavailable, "raised"),
         (asyncpg.IdleInTransactionSessionTimeoutError("terminating connection"), StoreUnavailable, "have that raised"),
+        (
+            asyncpg.ConfigurationLimitExceededError("temporary file size exceeds temp_file_limit (64kB)"),
+            StoreError,
+            "raise work_mem",
+        ),
         (asyncpg.LockNotAvailableError("canceling statement due to lock timeout"), StoreLocked, "try again"),
     ],
 )
