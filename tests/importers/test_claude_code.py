@@ -379,24 +379,6 @@ def attachment(session: Session, prompt: Any, **fields: Any) -> dict[str, Any]:
     return session.row("attachment", attachment={"type": "queued_command", "prompt": prompt, **fields})
 
 
-def test_a_prompt_that_goes_on_from_an_earlier_row_is_reported() -> None:
-    """The user went back: the client's context has no longer what came behind that row, and the log shows it still."""
-    session = Session()
-    first = session.user("go")
-    answer = session.answer("m1", said("gone"), parentUuid=first["uuid"])
-    left = session.user("further", parentUuid=answer["uuid"])
-    session.answer("m2", said("far"), parentUuid=left["uuid"])
-    again = session.user("back", parentUuid=answer["uuid"])
-    session.answer("m3", said("here"), parentUuid=again["uuid"])
-    recording = read(session)
-    assert [block.text for block in blocks(recording)] == ["go", "gone", "further", "far", "back", "here"]
-    [found] = [one for one in recording.report.findings if one["kind"] == "branch"]
-    assert (found["line"], found["detail"]) == (
-        5,
-        "goes on from an earlier row; rows that left the client's context: 2",
-    )
-
-
 def test_a_file_that_the_user_named_and_what_a_hook_said_were_given_to_the_model() -> None:
     """Newer clients write both beside the conversation; they open no turn, and other state stays the client's."""
     session = Session()

@@ -195,7 +195,7 @@ def is_prompt(row: dict[str, Any]) -> bool:
 
 
 def _is_said(row: dict[str, Any]) -> bool:
-    return row.get("type") in CONVERSATION and isinstance(row.get("message"), dict)
+    return text_of(row, "type") in CONVERSATION and isinstance(row.get("message"), dict)
 
 
 def _results(row: dict[str, Any]) -> list[str]:

@@ -2,7 +2,8 @@
 
 Rows are read in file order: `parentUuid` forks at every parallel call, so walking it loses a fifth of the results, and
 clocks step back. A row that is repeated under its uuid (the client does so when a later version resumes a session) is
-the same row. `claude_rows` decides what a row becomes.
+the same row. Where a user went back, `claude_paths` divides the rows into branches: each is a recording of its own, the
+newest first. `claude_rows` decides what a row becomes.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from timeline.events import ParentLink
 from timeline.importers.builder import parse_time
 from timeline.importers.claude_branches import CONVERSATION, Branches
+from timeline.importers.claude_paths import is_boundary, paths_of
 from timeline.importers.claude_queue import QUEUE
 from timeline.importers.claude_rows import SessionReader
 from timeline.importers.lines import read_records
@@ -25,12 +27,16 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from timeline.importers.claude_branches import Turned
+    from timeline.importers.claude_paths import SessionPath
     from timeline.importers.lines import Record
     from timeline.importers.recording import RecordedEvent
 
 FORMAT: Final = "claude-code"
 OPENING: Final = '{"parentUuid":'
 """The beginning of a conversation's row in every known version; no value inside a row begins so."""
+
+MOST_BRANCHES: Final = 50
+"""How many branches are read, the newest first; the limit exists because each repeats the rows it shares."""
 
 _TITLES: Final = {"custom-title": "customTitle", "ai-title": "aiTitle"}
 """Rows with the session's title, and its field: the user's goes before the model's."""
@@ -98,17 +104,11 @@ class SessionFollower:
         self._rows += 1
         self._branches.add(row)
         time = parse_time(row.get("timestamp")) or at
-        if row.get("type") in CONVERSATION:
-            is_side = row.get("isSidechain") is True
-            self._is_side = is_side if self._is_side is None else self._is_side
-            if is_side is self._is_side:
-                self._reader.read(row, self._rows, time)
-        elif _is_boundary(row):
-            self._reader.read_boundary(row, self._rows, time)
-        elif row.get("type") == QUEUE:
-            self._reader.read_queue(row, self._rows, time)
-        elif row.get("type") == ATTACHMENT and (row.get("isSidechain") is True) is (self._is_side is True):
-            self._reader.read_attachment(row, self._rows, time)
+        is_side = row.get("isSidechain") is True
+        if text_of(row, "type") in CONVERSATION and self._is_side is None:
+            self._is_side = is_side
+        if text_of(row, "type") not in {*CONVERSATION, ATTACHMENT} or is_side is (self._is_side is True):
+            _read_row(self._reader, row, self._rows, time)
 
     @property
     def newest(self) -> str:
@@ -156,39 +156,36 @@ class _Session:
         forks = (text_of(object_of(row, "forkedFrom"), "sessionId") for row in rows)
         source = next(filter(None, forks), "")
         self._parent = ParentLink(conversation=source, relation="fork") if source else None
+        self._paths = paths_of(records)
+        self._in_view = {*self._paths[0].shared, *self._paths[0].own}
         self._main = SessionReader(report, self._first_time)
-        self._branches = Branches()
+        self._branches: dict[SessionPath, SessionReader] = {self._paths[0]: self._main}
         self._agents: dict[str, SessionReader] = {}
         self._call_of_agent: dict[str, str] = {}
 
     def recordings(self) -> list[Recording]:
-        """Read all rows; return the main conversation, if there is one, then the subagents'."""
-        for record in self._records:
-            self._read(record)
+        """Read all rows; return the conversation of each branch, the newest first, then the subagents'."""
+        for position, record in enumerate(self._records):
+            self._read(position, record)
         self._note_other_conversations()
-        events = self._main.finish()
-        found = [Recording(self._id, events, self._report, self._title(), self._parent)] if events else []
+        for number, path in enumerate(self._paths[1:], start=1):
+            self._read_older(path, is_left_out=number >= MOST_BRANCHES)
+        found = [self._of_branch(path, reader) for path, reader in self._branches.items()]
         for agent, reader in self._agents.items():
-            if events := reader.finish():
-                parent = ParentLink(conversation=self._id, path=self._path_of_agent(agent), relation="subagent")
-                id_ = f"{self._id}.agent-{agent}"
-                found.append(Recording(id_, events, reader.report, short_title(reader.first_prompt), parent))
-        return found
+            id_ = f"{self._id}.agent-{agent}"
+            title = short_title(reader.first_prompt)
+            found.append(Recording(id_, reader.finish(), reader.report, title, self._parent_of(agent)))
+        return [recording for recording in found if recording.events]
 
-    def _read(self, record: Record) -> None:
+    def _read(self, position: int, record: Record) -> None:
         row = record.value
         type_ = str(row.get("type"))
-        if row.get("isSidechain") is not True:
-            self._note_branch(row, record.line)
-        if type_ in CONVERSATION:
-            self._reader_of(row).read(row, record.line, parse_time(row.get("timestamp")))
-            self._note_agent(row)
-        elif _is_boundary(row):
-            self._main.read_boundary(row, record.line, parse_time(row.get("timestamp")))
-        elif type_ == QUEUE:
-            self._main.read_queue(row, record.line, parse_time(row.get("timestamp")))
-        elif type_ == ATTACHMENT:
-            self._reader_of(row).read_attachment(row, record.line, parse_time(row.get("timestamp")))
+        if _is_read(row):
+            reader = self._reader_of(row) if type_ in {*CONVERSATION, ATTACHMENT} else self._main
+            if reader is not self._main or position in self._in_view:
+                _read_row(reader, self._as_in(self._paths[0], position), record.line, _time(row))
+            if type_ in CONVERSATION:
+                self._note_agent(row)
         elif type_ == "progress" and (data := _agent_progress(row)):
             self._read_progress(data, row, record.line)
         elif type_ in BOOKKEEPING:
@@ -196,13 +193,30 @@ class _Session:
         else:
             self._report.note("unknown_record", record.line, type_)
 
-    def _note_branch(self, row: dict[str, Any], line: int) -> None:
-        """Report a prompt that goes on from an earlier row: what it leaves behind stays in view here."""
-        if left := self._branches.turned_by(row).left:
-            self._report.note(
-                "branch", line, f"goes on from an earlier row; rows that left the client's context: {len(left)}"
-            )
-        self._branches.add(row)
+    def _read_older(self, path: SessionPath, *, is_left_out: bool) -> None:
+        """Read a branch that was left, and say so in the report."""
+        left_out = f"left out: more than {MOST_BRANCHES}"
+        self._report.note("branch", path.line, left_out if is_left_out else path.id_in(self._id))
+        if is_left_out:
+            return
+        reader = SessionReader(Report(format=self._report.format), self._first_time)
+        for position in (*path.shared, *path.own):
+            row = self._as_in(path, position)
+            is_side = row.get("isSidechain") is True and text_of(row, "type") in {*CONVERSATION, ATTACHMENT}
+            if _is_read(row) and not is_side:
+                reader.report.records += 1
+                _read_row(reader, row, self._records[position].line, _time(row))
+        self._branches[path] = reader
+
+    def _as_in(self, path: SessionPath, position: int) -> dict[str, Any]:
+        """Return a row as a branch has it: what it shares is marked as what a fork copied, so that it costs once."""
+        row = self._records[position].value
+        return {**row, "forkedFrom": {"sessionId": self._id}} if path.shares(position) else row
+
+    def _of_branch(self, path: SessionPath, reader: SessionReader) -> Recording:
+        came_from = path.parent and ParentLink(conversation=path.parent.id_in(self._id), relation="fork")
+        title = self._title(reader.first_prompt)
+        return Recording(path.id_in(self._id), reader.finish(), reader.report, title, came_from or self._parent)
 
     def _reader_of(self, row: dict[str, Any]) -> SessionReader:
         if row.get("isSidechain") is not True:
@@ -250,10 +264,15 @@ class _Session:
             if call := text_of(part, "tool_use_id"):
                 self._call_of_agent.setdefault(agent, call)
 
-    def _path_of_agent(self, agent: str) -> str | None:
-        return self._main.path_of_call(self._call_of_agent.get(agent, ""))
+    def _parent_of(self, agent: str) -> ParentLink:
+        """Return the link of a subagent to its call, in the oldest branch that has it."""
+        call = self._call_of_agent.get(agent, "")
+        for branch in sorted(self._branches, key=lambda branch: branch.line):
+            if (path := self._branches[branch].path_of_call(call)) is not None:
+                return ParentLink(conversation=branch.id_in(self._id), path=path, relation="subagent")
+        return ParentLink(conversation=self._id, path=None, relation="subagent")
 
-    def _title(self) -> str:
+    def _title(self, first_prompt: str) -> str:
         """Return the newest title of a row in this file: a summary row may have another session's title."""
         rows = [record.value for record in self._records]
         uuids = {row["uuid"] for row in rows if is_claude_code(row)}
@@ -263,7 +282,7 @@ class _Session:
         }
         summed = [text_of(r, "summary") for r in rows if r.get("type") == "summary" and text_of(r, "leafUuid") in uuids]
         newest = (title for titles in (*named.values(), summed) for title in reversed(titles) if title)
-        return short_title(next(newest, self._main.first_prompt))
+        return short_title(next(newest, first_prompt))
 
     def _is_own(self, row: dict[str, Any]) -> bool:
         return bool(row.get("sessionId", self._id) == self._id)
@@ -279,8 +298,24 @@ class _Session:
             self._report.note("second_conversation", first[session], f"{count} rows of session {session}")
 
 
-def _is_boundary(row: dict[str, Any]) -> bool:
-    return row.get("type") == "system" and str(row.get("subtype")).endswith("compact_boundary")
+def _is_read(row: dict[str, Any]) -> bool:
+    """Return whether a row may say something in a conversation."""
+    return text_of(row, "type") in {*CONVERSATION, QUEUE, ATTACHMENT} or is_boundary(row)
+
+
+def _read_row(reader: SessionReader, row: dict[str, Any], line: int, at: datetime | None) -> None:
+    if text_of(row, "type") in CONVERSATION:
+        reader.read(row, line, at)
+    elif is_boundary(row):
+        reader.read_boundary(row, line, at)
+    elif row.get("type") == QUEUE:
+        reader.read_queue(row, line, at)
+    elif row.get("type") == ATTACHMENT:
+        reader.read_attachment(row, line, at)
+
+
+def _time(row: dict[str, Any]) -> datetime | None:
+    return parse_time(row.get("timestamp"))
 
 
 def _agent_progress(row: dict[str, Any]) -> dict[str, Any] | None:
