@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from tests.importers.session import blocks, kinds
+from timeline import open_store
 from timeline.blocks import ToolResult
 from timeline.importers import Recording, read_recording
+from timeline.portable.recordings import import_recording
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,3 +77,42 @@ def test_lines_of_a_program_are_read_as_its_own_although_a_message_is_among_them
     row = {"type": "user", "sessionId": "s-1", "uuid": "u-1", "parentUuid": None, "message": ASKED}
     [recording] = read(tmp_path, ASKED, {**row, "timestamp": "2026-03-04T09:08:07Z", "isSidechain": False})
     assert recording.report.format == "claude-code"
+
+
+async def test_a_log_of_messages_that_has_grown_adds_what_is_new(tmp_path: Path) -> None:
+    """Its id is that of its beginning; what a log with the same beginning has otherwise is reported."""
+    begun = ({"role": "system", "content": "You build."}, ASKED)
+    async with open_store("memory://") as store:
+        done = []
+        for lines in ((*begun, CALLS), (*begun, CALLS, GAVE, DONE), (*begun, CALLS, DONE)):
+            [recording] = read(tmp_path, *lines)
+            done.append(await import_recording(store, recording))
+    assert len({one.id for one in done}) == 1
+    assert [(one.events, one.known) for one in done[:2]] == [(3, 0), (2, 3)]
+    assert done[2].report["counts"]["rewritten"] == 1
+    [other] = read(tmp_path, *begun, DONE)
+    assert other.id != done[0].id
+
+
+def test_a_file_of_one_conversation_line_keeps_its_id_when_it_grows(tmp_path: Path) -> None:
+    """One line is a JSON document, too."""
+    first = {"messages": [ASKED, DONE]}
+    [alone] = read(tmp_path, first)
+    [old, _] = read(tmp_path, first, {"messages": [ASKED, CALLS, GAVE]})
+    assert (alone.id, alone.events) == (old.id, old.events)
+
+
+def test_times_that_a_program_wrote_beside_the_messages_are_theirs(tmp_path: Path) -> None:
+    """As text, or as seconds or milliseconds; a message without one came with the one before it."""
+    at = datetime(2026, 3, 4, 9, 8, 7, tzinfo=UTC)
+    seconds = at.timestamp()
+    [recording] = read(
+        tmp_path,
+        {**ASKED, "timestamp": at.isoformat()},
+        {**CALLS, "created_at": seconds + 1},
+        {**GAVE, "ts": (seconds + 2) * 1000},
+        DONE,
+    )
+    times = [(event.at - at).total_seconds() for event in recording.events]
+    assert times == [0, 1, 2, 2]
+    assert recording.report.counts == {"missing_time": 1}

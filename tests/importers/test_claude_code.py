@@ -399,6 +399,28 @@ def test_a_file_that_the_user_named_and_what_a_hook_said_were_given_to_the_model
     assert (recording.report.counts["skipped"], recording.report.counts["duplicate_record"]) == (3, 1)
 
 
+def test_what_changed_in_files_and_a_folders_instructions_were_given_to_the_model() -> None:
+    """The client puts each beside the conversation, with the path that it is of; a file without text says nothing."""
+    session = Session()
+    session.user("go")
+    rules = {"path": "/p/a/RULES.md", "type": "Project", "content": "Be brief."}
+    start = {"line": 2, "character": 4}
+    found = {"message": "unused name", "severity": "Warning", "range": {"start": start, "end": start}}
+    for attached in (
+        {"type": "nested_memory", "path": "/p/a/RULES.md", "content": rules},
+        {"type": "edited_text_file", "filename": "/p/a.py", "snippet": "3\tprint(2)"},
+        {"type": "edited_text_file", "filename": "/p/b.py"},
+        {"type": "diagnostics", "files": [{"uri": "file:///p/a.py", "diagnostics": [found]}], "isNew": True},
+    ):
+        session.row("attachment", attachment=attached)
+    told = [block.text for block in blocks(read(session)) if block.type == "client.message"]
+    assert told == [
+        "/p/a/RULES.md\n\nBe brief.",
+        "/p/a.py\n\n3\tprint(2)",
+        "file:///p/a.py\n\n3:5 Warning: unused name",
+    ]
+
+
 def test_what_is_given_again_with_a_compaction_stays_behind_its_summary() -> None:
     """The client writes it between the mark and the summary; the model reads it after the summary."""
     session = Session()

@@ -144,8 +144,14 @@ def read_recording(path: Path | str) -> list[Recording]:
     name = repair_text(source.stem)
     if is_aider(data):
         return _said(read_aider(data, name), path)
-    document = joined_exchange(_document(data))
-    recordings = _read_document(document, name, sha256(data).hexdigest())
+    value = _document(data)
+    document = joined_exchange(value)
+    read_document = next((read for is_of, read in _DOCUMENTS if is_of(document)), None)
+    recordings = None
+    if read_document is read_chat and is_chat_line(value) and b"\n" not in data.strip(_NOTHING):
+        recordings = read_chat_lines(data, name)  # the first line of a file that may grow
+    elif read_document is not None:
+        recordings = read_document(document, name, sha256(data).hexdigest())
     if recordings is None and (read_lines := _reader_of_lines(data)) is not None:
         recordings = read_lines(data, name)
     if recordings is None and is_prompt_alone(document):
@@ -158,12 +164,6 @@ def read_recording(path: Path | str) -> list[Recording]:
         known = f"What can be read: {', '.join(FORMATS)}; and logs of `timeline export`, by `timeline import`."
         raise ImportFailed(str(path), f"the format is not known{_damage(data)}. {known}")
     return _said(recordings, path)
-
-
-def _read_document(document: Any, name: str, file_hash: str) -> list[Recording] | None:
-    """Read a file that is one JSON value; return None if it shows no format."""
-    read = next((read for is_of, read in _DOCUMENTS if is_of(document)), None)
-    return None if read is None else read(document, name, file_hash)
 
 
 def _said(recordings: list[Recording], path: Path | str) -> list[Recording]:

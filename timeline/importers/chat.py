@@ -1,7 +1,7 @@
 """Read chat JSON: messages as OpenAI's Chat Completions, Anthropic's, Google's or Bedrock's API take them.
 
-It has no ids and no times: keys and times are derived from the position, the id from the content, so that reading the
-same document again gives the same recording.
+It has no ids and seldom times: keys are derived from the position, and so are times that no program wrote beside the
+messages, the id from the content, so that reading the same document again gives the same recording.
 """
 
 from __future__ import annotations
@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from timeline.blocks import SystemMessage, ToolResult, UserPrompt
 from timeline.content.native import COMPACTION, SERVER_CALLS
 from timeline.events import ModelCalled
-from timeline.importers.builder import UNKNOWN_TIME, Origin, RecordingBuilder, client_message
+from timeline.importers.builder import (
+    MILLISECONDS,
+    SECONDS,
+    UNKNOWN_TIME,
+    Origin,
+    RecordingBuilder,
+    client_message,
+    parse_time,
+    time_of_stamp,
+)
 from timeline.importers.exchange import replied_message
 from timeline.importers.gemini_cli import SETTING_UP
 from timeline.importers.recording import Recording, Report, short_title
@@ -23,6 +32,8 @@ from timeline.wire.converse_content import is_content_block
 from timeline.wire.usage import anthropic_usage, converse_usage, gemini_usage, openai_usage
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from timeline.blocks import Block
     from timeline.usage import Usage
 
@@ -41,6 +52,10 @@ _AI_SDK_PARTS: Final = frozenset(
     {"tool-call", "tool-result", "tool-approval-request", "reasoning", "redacted-reasoning"}
 )
 _AI_SDK_KEYS: Final = frozenset({"mediaType", "mimeType", "providerOptions", "image"})
+_TIMES: Final = ("timestamp", "created_at", "createdAt", "time", "ts")
+"""Keys under which programs write the time of a message beside it."""
+_MOST_SECONDS: Final = 1e11
+"""A larger stamp counts milliseconds."""
 _OPENAI_ROLES: Final = frozenset({"developer", "tool", "function"})
 """A system message is none of these: the AI SDK has them, too."""
 _OPENAI_KEYS: Final = ("tool_calls", "function_call", "tool_call_id", "refusal")
@@ -116,9 +131,11 @@ def recordings_of(document: Any, id_: str, report: Report) -> list[Recording]:
     """Return the conversation of a chat document under an id; the list is empty if it has no message."""
     dialect = dialect_of(document)
     report.format = dialect.replace("_", "-")
-    report.note("missing_time", 1, "times are derived from the position, a second a message")
     messages = messages_of(document) or []
-    reader = _Reader(dialect, report)
+    began = next(filter(None, map(_time_of, messages)), None)
+    if began is None:
+        report.note("missing_time", 1, "times are derived from the position, a second a message")
+    reader = _Reader(dialect, report, began)
     if system := _system_of(document, dialect):
         reader.add_system(system)
     replied = replied_message(document, messages, report)
@@ -143,8 +160,9 @@ _USAGES: Final = {"anthropic": anthropic_usage, "gemini": gemini_usage, "bedrock
 class _Reader:
     """Reads messages in order; a user's message opens a turn."""
 
-    def __init__(self, dialect: Dialect, report: Report) -> None:
-        self.builder = RecordingBuilder(report)
+    def __init__(self, dialect: Dialect, report: Report, began: datetime | None) -> None:
+        self.builder = RecordingBuilder(report, first_time=began)
+        self._began = began
         self.first_prompt = ""
         self._report = report
         self._usage = _USAGES.get(dialect, openai_usage)
@@ -152,11 +170,11 @@ class _Reader:
 
     def add_system(self, text: str) -> None:
         """Add the system prompt that is outside the messages."""
-        self.builder.add(SystemMessage(text=text), Origin("system", 0, UNKNOWN_TIME))
+        self.builder.add(SystemMessage(text=text), Origin("system", 0, self._began or UNKNOWN_TIME))
 
     def read(self, message: dict[str, Any], number: int) -> None:
         """Read one message."""
-        at = UNKNOWN_TIME + timedelta(seconds=number)
+        at = _time_of(message) if self._began else UNKNOWN_TIME + timedelta(seconds=number)
         blocks = [_unless_setting_up(block) for block in self._decoder.decode(message)]
         if not blocks:
             self._report.note("unknown_record", number, f"a {message['role']} message that says nothing")
@@ -191,6 +209,15 @@ class _Reader:
             usage=usage,
             finish_reason=finish if isinstance(finish, str) else None,
         )
+
+
+def _time_of(message: dict[str, Any]) -> datetime | None:
+    """Return the time that a program wrote beside a message; None if there is none."""
+    for stamp in filter(None, map(message.get, _TIMES)):
+        per_second = MILLISECONDS if isinstance(stamp, int | float) and stamp > _MOST_SECONDS else SECONDS
+        if (at := parse_time(stamp) or time_of_stamp(stamp, per_second=per_second)) is not None:
+            return at
+    return None
 
 
 def _unless_setting_up(block: Block) -> Block:

@@ -6,6 +6,7 @@ no other format recognises a line of it.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 OPENING: Final = '{"role":"'
 """The beginning of most lines that are messages."""
 _ROLES: Final = frozenset({"system", "developer", "user", "assistant", "model", "tool", "function"})
+_ANSWERS: Final = frozenset({"assistant", "model"})
 _SAYS: Final = frozenset({"content", "parts", "tool_calls", "function_call"})
 
 
@@ -35,7 +37,8 @@ def read_chat_lines(data: bytes, name: str) -> list[Recording]:
     Args:
         data: the file.
         name: the file's name without its extension; the ids begin with it. That of the messages ends with the hash of
-            the file, and that of a line with the hash of the line, so that a file that has grown adds conversations.
+            their beginning, and that of a line with the hash of the line, so that a file that has grown adds what is
+            new.
     """
     report = Report()
     messages: list[dict[str, Any]] = []
@@ -43,7 +46,7 @@ def read_chat_lines(data: bytes, name: str) -> list[Recording]:
     for line, value in read_records(data, report, opening=OPENING):
         document = joined_exchange(value)
         if _is_conversation(document):
-            id_ = f"{name}-{sha256(compact_json(value).encode()).hexdigest()[:12]}"
+            id_ = f"{name}-{_hash(value)}"
             if id_ in found:
                 report.note("duplicate_record", line, "a conversation for the second time")
             size = len(messages_of(document) or [])
@@ -55,12 +58,26 @@ def read_chat_lines(data: bytes, name: str) -> list[Recording]:
             messages.append(value)
         else:
             report.note("unknown_record", line, "neither a message nor an object with messages")
-    said = recordings_of(messages, f"{name}-{sha256(data).hexdigest()[:12]}", report) if messages else []
-    recordings = [*said, *found.values()]
+    said = recordings_of(messages, f"{name}-{_hash(_beginning(messages))}", report) if messages else []
+    # Another log may begin with the same answer; of a snapshot, what it has otherwise is reported.
+    recordings = [*(replace(one, is_snapshot=True) for one in said), *found.values()]
     if recordings and not said:  # what is wrong with the file is told with its first conversation
         recordings[0].report.counts.update(report.counts)
         recordings[0].report.findings.extend(report.findings)
     return recordings
+
+
+def _beginning(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return what a log still has when it has grown, and no other log has: all up to the first answer.
+
+    Runs that are asked the same differ by what is answered. A log that has no answer yet is another one with it.
+    """
+    first = next((n for n, message in enumerate(messages) if message["role"] in _ANSWERS), len(messages))
+    return messages[: first + 1]
+
+
+def _hash(value: Any) -> str:
+    return sha256(compact_json(value).encode()).hexdigest()[:12]
 
 
 def _is_message(value: Any) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from timeline.blocks import UserPrompt
 from timeline.events import ModelCalled
 from timeline.importers.builder import Origin, RecordingBuilder, client_message
+from timeline.importers.claude_attachments import given_text
 from timeline.importers.claude_queue import PromptQueue
 from timeline.importers.recording import ImportedCompaction, ImportedHide
 from timeline.usage import Usage
@@ -149,7 +150,7 @@ class SessionReader:
         given = max(filter(None, (at, self._before)), default=None)
         if text_of(attachment, "type") == QUEUED:
             self._read_queued(attachment, line, given)
-        elif not (text := _given_text(attachment)):
+        elif not (text := given_text(attachment)):
             self.report.counts["skipped"] += 1
         elif self._attached.setdefault(uuid := text_of(row, "uuid") or f"line-{line}", line) != line:
             self.report.note("duplicate_record", line, uuid)
@@ -234,19 +235,6 @@ class SessionReader:
             if response in self._copied:  # the session that this one was forked from has it
                 called = called.model_copy(update={"usage": Usage()})
             self._builder.set_model_call(response, called, origin)
-
-
-def _given_text(attachment: dict[str, Any]) -> str:
-    """Return a text that the model was given: a file that the user named in a prompt, or what a hook said."""
-    match text_of(attachment, "type"):
-        case "file":
-            file = object_of(object_of(attachment, "content"), "file")
-            name, text = text_of(attachment, "filename") or text_of(file, "filePath"), text_of(file, "content")
-            return f"{name}\n\n{text}" if text else ""
-        case "hook_additional_context":
-            return joined_text(attachment.get("content"))
-        case _:
-            return ""
 
 
 def _model_call(message: dict[str, Any], response: str, started: datetime | None) -> ModelCalled:
