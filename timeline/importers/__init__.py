@@ -39,6 +39,7 @@ from timeline.importers.gemini_stream import is_gemini_stream, read_gemini_strea
 from timeline.importers.lines import BYTE_ORDER_MARK, read_records
 from timeline.importers.mini_swe_agent import is_mini_swe_agent, read_mini_swe_agent
 from timeline.importers.opencode import is_opencode, read_opencode
+from timeline.importers.openhands import is_openhands, read_openhands
 from timeline.importers.pi import is_pi, read_pi
 from timeline.importers.qwen_code import is_qwen_code, read_qwen_code
 from timeline.importers.recording import ImportedCompaction, ImportedHide, RecordedEvent, Recording, Report
@@ -73,6 +74,7 @@ FORMATS: Final = (
     "aider histories (Markdown)",
     "SWE-agent trajectories (JSON)",
     "mini-swe-agent trajectories (JSON)",
+    "OpenHands trajectories (JSON)",
     "ATIF trajectories (JSON)",
 )
 """The names of the formats that can be read."""
@@ -103,6 +105,7 @@ _DOCUMENTS: Final[tuple[tuple[Callable[[Any], bool], _DocumentReader], ...]] = (
     (is_atif, read_atif),
     (is_mini_swe_agent, read_mini_swe_agent),
     (is_opencode, _by_name(read_opencode)),
+    (is_openhands, _by_name(read_openhands)),
     (is_cline, read_cline),
     (is_ai_sdk, _by_name(read_ai_sdk)),
     (is_responses, read_responses),
