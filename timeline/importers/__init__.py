@@ -21,7 +21,7 @@ from timeline.importers.ai_sdk import is_ai_sdk, is_ai_sdk_message, read_ai_sdk,
 from timeline.importers.aider import is_aider, read_aider
 from timeline.importers.atif import is_atif, read_atif
 from timeline.importers.chat import messages_of, read_chat
-from timeline.importers.chat_lines import is_chat_line, read_chat_lines
+from timeline.importers.chat_lines import is_chat_line, is_chat_list, read_chat_lines, read_chat_list
 from timeline.importers.claude_code import OPENING, is_claude_code, read_claude_code
 from timeline.importers.claude_stream import (
     is_claude_stream,
@@ -65,6 +65,7 @@ FORMATS: Final = (
     "OpenAI chat messages (JSON or JSON Lines)",
     "OpenAI Responses requests (JSON)",
     "Anthropic messages (JSON or JSON Lines)",
+    "ShareGPT conversations (JSON or JSON Lines)",
     "Gemini contents (JSON or JSON Lines)",
     "AI SDK chats (JSON or JSON Lines)",
     "Gemini CLI chats, and what `gemini -p --output-format stream-json` prints (JSON or JSON Lines)",
@@ -110,6 +111,7 @@ _DOCUMENTS: Final[tuple[tuple[Callable[[Any], bool], _DocumentReader], ...]] = (
     (is_ai_sdk, _by_name(read_ai_sdk)),
     (is_responses, read_responses),
     (lambda document: messages_of(document) is not None, read_chat),
+    (is_chat_list, _by_name(read_chat_list)),
     (is_gemini_cli, _by_name(read_gemini_cli)),
     (is_swe_agent, read_swe_agent),
     (is_codex_document, _by_name(read_codex_document)),
@@ -129,6 +131,8 @@ _LINES: Final[tuple[tuple[Callable[[Any], bool], Callable[[bytes, str], list[Rec
 )
 """The formats of lines; the first one that recognises a record reads the file."""
 _NOTHING: Final = b" \t\r\n\x00" + BYTE_ORDER_MARK
+_SPANS: Final = re.compile(rb'"resource_?[sS]pans"')
+"""A name near the beginning of every exported trace."""
 _BLANK: Final = re.compile(r"\s*")
 
 
@@ -159,13 +163,8 @@ def read_recording(path: Path | str) -> list[Recording]:
         recordings = read_lines(data, name)
     if recordings is None and is_prompt_alone(document):
         recordings = read_responses(document, name, sha256(data).hexdigest())
-    if recordings is None and (
-        wrapped := next((packing for start, packing in _WRAPPED.items() if data.startswith(start)), "")
-    ):
-        raise ImportFailed(str(path), wrapped)
     if recordings is None:
-        known = f"What can be read: {', '.join(FORMATS)}; and logs of `timeline export`, by `timeline import`."
-        raise ImportFailed(str(path), f"the format is not known{_damage(data)}. {known}")
+        raise ImportFailed(str(path), _why_unknown(data))
     return _said(recordings, path)
 
 
@@ -184,6 +183,16 @@ def _document(data: bytes) -> Any:
     except ValueError:
         return None
     return value if _BLANK.fullmatch(text, end) else None
+
+
+def _why_unknown(data: bytes) -> str:
+    """Return what is said of a file that shows no format; of a known kind that cannot be read its name."""
+    if wrapped := next((packing for start, packing in _WRAPPED.items() if data.startswith(start)), ""):
+        return wrapped
+    if _SPANS.search(data, 0, 1_000):
+        return "this is a trace of OpenTelemetry (OTLP). Give the recording of the agent itself."
+    known = f"What can be read: {', '.join(FORMATS)}; and logs of `timeline export`, by `timeline import`."
+    return f"the format is not known{_damage(data)}. {known}"
 
 
 def _damage(data: bytes) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from timeline.blocks import SystemMessage, ToolResult, UserPrompt
 from timeline.content.native import COMPACTION, SERVER_CALLS
 from timeline.events import ModelCalled
+from timeline.importers import sharegpt
 from timeline.importers.builder import (
     MILLISECONDS,
     SECONDS,
@@ -73,6 +74,8 @@ def messages_of(document: Any) -> list[Any] | None:
 
 def _listed(document: dict[str, Any]) -> Any:
     """Return what a document lists; contents as a ``history`` are what Gemini CLI writes for ``/chat save``."""
+    if (shared := sharegpt.messages_in(document)) is not None:
+        return shared
     messages, saved = document.get("messages", document.get("contents")), document.get("history")
     is_saved = isinstance(saved, list) and all(isinstance(m, dict) and isinstance(m.get("parts"), list) for m in saved)
     return saved if messages is None and is_saved else messages

@@ -17,6 +17,8 @@ from timeline.importers.lines import read_records
 from timeline.importers.recording import Report
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from timeline.importers.recording import Recording
 
 OPENING: Final = '{"role":"'
@@ -41,9 +43,24 @@ def read_chat_lines(data: bytes, name: str) -> list[Recording]:
             new.
     """
     report = Report()
+    return _read(read_records(data, report, opening=OPENING), report, name)
+
+
+def is_chat_list(document: Any) -> bool:
+    """Return whether a JSON document is a list of conversations."""
+    return isinstance(document, list) and bool(document) and all(_is_conversation(joined_exchange(v)) for v in document)
+
+
+def read_chat_list(document: list[Any], name: str) -> list[Recording]:
+    """Read a list of conversations as if each stood on a line; see `read_chat_lines`."""
+    report = Report(lines=len(document), records=len(document))
+    return _read(enumerate(document, start=1), report, name)
+
+
+def _read(records: Iterable[tuple[int, Any]], report: Report, name: str) -> list[Recording]:
     messages: list[dict[str, Any]] = []
     found: dict[str, Recording] = {}
-    for line, value in read_records(data, report, opening=OPENING):
+    for line, value in records:
         document = joined_exchange(value)
         if _is_conversation(document):
             id_ = f"{name}-{_hash(value)}"
