@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.importers.session import blocks, kinds
 from timeline.blocks import ToolResult, UserPrompt
-from timeline.events import ModelCalled
+from timeline.events import ModelCalled, ParentLink
 from timeline.importers import Recording, read_recording
 from timeline.portable.atif import trajectory
 from timeline.portable.recordings import import_recording
@@ -80,7 +80,7 @@ def test_results_that_name_no_call_answer_the_last_calls_of_their_step(tmp_path:
 
 
 def test_steps_without_times_and_strange_ones_are_told(tmp_path: Path) -> None:
-    """A later version may have sources more; trajectories of subagents are counted."""
+    """A later version may have sources more; a subagent that said nothing is no conversation."""
     untimed = {"source": "user", "message": [{"type": "text", "text": "Build."}]}
     says_nothing, strange = {"source": "agent", "message": ""}, {"source": "critic", "message": "No."}
     asks_nothing = {"source": "user", "message": None}
@@ -88,7 +88,22 @@ def test_steps_without_times_and_strange_ones_are_told(tmp_path: Path) -> None:
         tmp_path, untimed, says_nothing, asks_nothing, strange, version="ATIF-v1.9", subagent_trajectories=[{}]
     )
     assert [block.text for block in blocks(recording) if isinstance(block, UserPrompt)] == ["Build."]
-    assert recording.report.counts == {"missing_time": 1, "unknown_record": 4}
+    assert recording.report.counts == {"missing_time": 1, "unknown_record": 3}
+
+
+def test_a_subagents_trajectory_is_a_conversation_that_names_the_call(tmp_path: Path) -> None:
+    """What came of the call names it; it may have subagents of its own."""
+    inner = {"schema_version": "ATIF-v1.7", "trajectory_id": "inner", "steps": [{"source": "user", "message": "Look."}]}
+    outer = {**inner, "trajectory_id": "outer", "subagent_trajectories": [inner]}
+    result = {"source_call_id": "a", "content": "Done.", "subagent_trajectory_ref": [{"trajectory_id": "outer"}]}
+    step = {"source": "agent", "message": "", "tool_calls": called("a"), "observation": gave(result)}
+    file = tmp_path / "run.json"
+    document = {"schema_version": "ATIF-v1.7", "steps": [ASKED, step], "subagent_trajectories": [outer]}
+    file.write_text(json.dumps(document), encoding="utf-8")
+    main, first, second = read_recording(file)
+    assert (first.id, second.id) == (f"{main.id}.agent-outer", f"{main.id}.agent-outer.agent-inner")
+    assert first.parent == ParentLink(conversation=main.id, path="tc:turn_1.a.call", relation="subagent")
+    assert second.parent == ParentLink(conversation=first.id, relation="subagent")
 
 
 async def test_what_this_library_exports_reads_back_as_the_same_transcript(tmp_path: Path) -> None:

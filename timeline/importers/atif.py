@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import AssistantCompletion, Reasoning, SystemMessage, ToolCall, ToolResult, UserPrompt
-from timeline.events import ModelCalled
+from timeline.events import ModelCalled, ParentLink
 from timeline.importers.builder import UNKNOWN_TIME, Origin, RecordingBuilder, client_message, parse_time
 from timeline.importers.recording import Recording, Report, short_title
 from timeline.usage import Usage
@@ -20,6 +20,7 @@ from timeline.wire.foreign import arguments_of, object_of, objects_of, text_of
 from timeline.wire.usage import count_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
 
     from timeline.blocks import Block
@@ -36,13 +37,18 @@ def is_atif(document: Any) -> bool:
 
 
 def read_atif(document: dict[str, Any], name: str, file_hash: str) -> list[Recording]:
-    """Read a trajectory; the list is empty if nothing was said in it.
+    """Read a trajectory and those of its subagents; the list is empty if nothing was said in them.
 
     Args:
         document: the decoded JSON, one that `is_atif` recognises.
         name: the file's name without its extension; the conversation's id begins with it.
         file_hash: the hash of the file; the id ends with it, as several runs may share the id of a session.
     """
+    return _read_trajectory(document, f"{name}-{file_hash[:12]}", None)
+
+
+def _read_trajectory(document: dict[str, Any], id_: str, parent: ParentLink | None) -> list[Recording]:
+    """Read a trajectory, then those of its subagents, which stand in it and may have subagents of their own."""
     steps = objects_of(document, "steps")
     report = Report(format=FORMAT, lines=len(steps), records=len(steps))
     began = next(filter(None, (parse_time(step.get("timestamp")) for step in steps)), None)
@@ -51,11 +57,26 @@ def read_atif(document: dict[str, Any], name: str, file_hash: str) -> list[Recor
     reader = _Reader(report, began, text_of(object_of(document, "agent"), "model_name"))
     for number, step in enumerate(steps, start=1):
         reader.read(step, number)
-    if others := len(objects_of(document, "subagent_trajectories")):
-        report.note("unknown_record", len(steps), f"{others} trajectories of subagents, which are not read")
     events = reader.builder.finish()
     title = short_title(reader.builder.first_prompt)
-    return [Recording(f"{name}-{file_hash[:12]}", events, report, title)] if events else []
+    found = [Recording(id_, events, report, title, parent)] if events else []
+    calls = _calls_of_subagents(steps)
+    for number, other in enumerate(objects_of(document, "subagent_trajectories"), start=1):
+        own = text_of(other, "trajectory_id")
+        path = reader.builder.path_of_call(calls.get(own, ""))
+        link = ParentLink(conversation=id_, path=path, relation="subagent")
+        found += _read_trajectory(other, f"{id_}.agent-{own or number}", link)
+    return found
+
+
+def _calls_of_subagents(steps: Iterable[Step]) -> dict[str, str]:
+    """Return the call that began each subagent: what came of it names the trajectory."""
+    results = (result for step in steps for result in _answering(step))
+    return {
+        text_of(named, "trajectory_id"): text_of(result, "source_call_id")
+        for result in results
+        for named in objects_of(result, "subagent_trajectory_ref")
+    }
 
 
 class _Reader:
