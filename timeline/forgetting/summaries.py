@@ -12,7 +12,7 @@ from timeline.fold.counts import in_unit, parts_of_unit
 from timeline.fold.window import TOMBSTONE, unabridged
 from timeline.planning.covered_digest import build_digest
 from timeline.planning.summary_block import SPLIT_HEADING
-from timeline.planning.summary_requests import joined, shown_block, without_failures
+from timeline.planning.summary_requests import earlier_parts, joined, shown_block, without_failures
 from timeline.policy.steps import BLOCK_FORM
 from timeline.ports import SummaryRequest
 from timeline.tokens import COUNTER_NAMES, get_counter
@@ -73,16 +73,12 @@ def _parts(window: Window, old: CompactionCompleted, covered: Sequence[Item], co
     useful = without_failures(covered)
     inside = [i for i in useful if i.block.turn_id == old.split_turn_id]
     finished = [i for i in useful if i.block.turn_id != old.split_turn_id]
-    same_turn = bool(earlier) and old.split_turn_id is not None and earlier[-1].split_turn_id == old.split_turn_id
-    if same_turn:
-        history, prefix = joined(*(c.parts.history for c in earlier)), earlier[-1].parts.turn_prefix
-    else:
-        history, prefix = joined(*(t for c in earlier for t in (c.parts.history, c.parts.turn_prefix))), ""
+    said = earlier_parts(earlier, old.split_turn_id)
     # An imported summary has no halves.
     history_text = old.parts.history or ("" if old.parts.turn_prefix else old.block.text)
     return SummaryParts(
-        history=_part("history", finished, history, history_text, counter),
-        turn_prefix=_part("turn_prefix", inside, prefix, old.parts.turn_prefix, counter),
+        history=_part("history", finished, said.history, history_text, counter),
+        turn_prefix=_part("turn_prefix", inside, said.turn_prefix, old.parts.turn_prefix, counter),
     )
 
 

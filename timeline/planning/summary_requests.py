@@ -99,24 +99,22 @@ def summary_requests(
         cut: keeps what was cut for earlier requests, so that it is not cut again.
     """
     earlier = superseded(window, plan)
-    previous = earlier[-1] if earlier else None
     prefix_of = plan.prefix_turn_id
     useful = without_failures(plan.covered)
     inside = [i for i in useful if i.block.turn_id == prefix_of]
     finished = [i for i in useful if i.block.turn_id != prefix_of]
-    if previous is not None and prefix_of is not None and previous.split_turn_id == prefix_of:
-        history, prefix = joined(*(c.parts.history for c in earlier)), previous.parts.turn_prefix
-    else:
-        history, prefix = joined(*(t for c in earlier for t in (c.parts.history, c.parts.turn_prefix))), ""
-    found = None if history or wanted.prompt != "sections" else _leading_summary(finished)
+    said = earlier_parts(earlier, prefix_of)
+    found = None if said.history or wanted.prompt != "sections" else _leading_summary(finished)
     number = max(window.compactions, 0 if found is None else _round_of(found.block.text)) + 1
-    before = SESSION_SUMMARY.sub("", found.block.text, count=1) if found is not None else history
+    before = SESSION_SUMMARY.sub("", found.block.text, count=1) if found is not None else said.history
     asking = _Asking(counter, wanted, number, cut)
     about = [item for item in finished if item is not found]
     return Requests(
         history=asking.request("history", about, before, _task(window, finished), plan.caps.history),
-        turn_prefix=asking.request("turn_prefix", inside, prefix, _prompt_of(window, prefix_of), plan.caps.turn_prefix),
-        kept=SummaryParts(history=before, turn_prefix=prefix),
+        turn_prefix=asking.request(
+            "turn_prefix", inside, said.turn_prefix, _prompt_of(window, prefix_of), plan.caps.turn_prefix
+        ),
+        kept=SummaryParts(history=before, turn_prefix=said.turn_prefix),
         compaction_number=number,
     )
 
@@ -135,6 +133,17 @@ def summary_due(covered: Sequence[Item]) -> bool:
 def superseded(window: Window, plan: Plan) -> list[CompactionCompleted]:
     """Return the compactions whose summaries a plan integrates, oldest first."""
     return [compaction for compaction in window.summaries if compaction.block.path in plan.supersedes]
+
+
+def earlier_parts(earlier: Sequence[CompactionCompleted], split_turn_id: str | None) -> SummaryParts:
+    """Return what earlier summaries say to the one that integrates them, and that splits this turn, if any.
+
+    If the newest of them split the same turn, its turn prefix goes on; otherwise all that they say is history.
+    """
+    if earlier and split_turn_id is not None and earlier[-1].split_turn_id == split_turn_id:
+        newest = earlier[-1].parts
+        return SummaryParts(history=joined(*(c.parts.history for c in earlier)), turn_prefix=newest.turn_prefix)
+    return SummaryParts(history=joined(*(text for c in earlier for text in (c.parts.history, c.parts.turn_prefix))))
 
 
 def joined(*texts: str) -> str:
