@@ -190,8 +190,7 @@ def rebuilt(
     policy, neutral = rebuild(window, rendered, values, projector)
     if projector.of(rendered.projection).fingerprint(neutral) != rendered.fingerprint:
         raise ContextUnavailable(rendered.version, "mismatch")
-    start = policy.first_ratio
-    ratio = 1.0 if start is None else window.reported.ratio_from(start)
+    ratio = window.reported.ratio_from(policy.first_ratio)
     plain = get_counter(policy.counter)
     counter = in_unit(plain, ratio)
     window = replace(window, items=Recount(plain, ratio).items(window.items))

@@ -119,7 +119,7 @@ def _counts(context: RenderedContext) -> dict[str, Any]:
     """
     policy, window, account = context.policy, context.window, context.account
     start = policy.first_ratio
-    ratio = 1.0 if start is None else window.reported.ratio_from(start)
+    ratio = window.reported.ratio_from(start)
     media = account.media
     provider = account.fixed.provider
     # The policy's margin is added to media, too; calibrated counts do not scale media.

@@ -116,7 +116,7 @@ class Fold:
     @property
     def ratio(self) -> float:
         """What the counter's tokens are multiplied by: the conversation's ratio where that is asked for, else 1."""
-        return 1.0 if self.start is None else self._state.reported.ratio_from(self.start)
+        return self._state.reported.ratio_from(self.start)
 
     @property
     def counter(self) -> TokenCounter | None:

@@ -101,9 +101,12 @@ class Reported(NamedTuple):
     ratio: float = 0.0
     followed: bool = True
 
-    def ratio_from(self, start: float) -> float:
-        """Return the ratio in force: the measured one, or ``start`` as long as there is none."""
-        return self.ratio or start
+    def ratio_from(self, start: float | None) -> float:
+        """Return the ratio in force: the measured one, or ``start`` as long as there is none.
+
+        Under a policy that counts by its counter alone there is no start, and the ratio is always 1.
+        """
+        return 1.0 if start is None else self.ratio or start
 
     def offset(self, ratio: float) -> int:
         """Return the tokens that the provider counts besides ours at a ratio; 0 before the first call.

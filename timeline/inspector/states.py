@@ -33,7 +33,7 @@ async def show_state(reader: Reader, asked: AskedState) -> State:
         version=info.version,
         at=instant_text(figures.at or info.created_at),
         tokens=sum(figures.by_role.values()),
-        ratio=1.0 if policy is None or policy.first_ratio is None else state.reported.ratio_from(policy.first_ratio),
+        ratio=state.reported.ratio_from(None if policy is None else policy.first_ratio),
         by_role={kind: count for kind, count in figures.by_role.items() if count},
         states={
             name: Counted(blocks=count, tokens=figures.tokens.get(name, 0))
