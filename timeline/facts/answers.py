@@ -12,6 +12,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+from timeline.facts.tool_use import own_name
 from timeline.frozen import strings_in
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ _ASKING: Final = (
 """Tools whose result is the user's answer: of Claude Code, Codex, Gemini CLI, Qwen Code, opencode, Cline, Roo Code,
 VS Code, pi, OpenManus, LangChain and smolagents."""
 _TOOLS: Final = frozenset(_ASKING.split())
-_SERVER: Final = re.compile(r"^.*(?:__|\.|/|:)(?=.)", re.DOTALL)
-_LONGEST_NAME: Final = 200
 
 _MAY_SAY: Final = re.compile(r"\s{0,9}(?:\[?The user |User has |Your questions |\{\"status\":)")
 """How each text below begins, refusals apart: for most results this one look is enough."""
@@ -100,7 +99,7 @@ def holds_rules(result: ToolResult) -> bool:
 @lru_cache(maxsize=1_024)
 def asks_user(tool: str) -> bool:
     """Return whether a tool asks the user questions, by its own name, without case and separators."""
-    return re.sub(r"[^a-z]", "", _SERVER.sub("", tool[:_LONGEST_NAME]).lower()) in _TOOLS
+    return re.sub(r"[^a-z]", "", own_name(tool).lower()) in _TOOLS
 
 
 def _refusal(result: ToolResult) -> str:

@@ -185,10 +185,15 @@ def asks_agents(tool: str) -> bool:
     return _verbs(tool[:_LONGEST_NAME]) == _ASKS
 
 
+def own_name(tool: str) -> str:
+    """Return a tool's own name, without that of its server; of a very long name, its beginning."""
+    return _SERVER.sub("", tool[:_LONGEST_NAME])
+
+
 @lru_cache(maxsize=1_024)
 def _verbs(name: str) -> frozenset[_Verb]:
     """Return what the words of a tool's name say that it does."""
-    own = _SERVER.sub("", name)
+    own = own_name(name)
     words = {word for word in _SPLIT.split(_CAMEL.sub(" ", own).lower()) if word}
     whole = "".join(_SPLIT.split(own.lower()))
     verbs = {verb for verb, known in _WORDS.items() if words & known or whole in known}
