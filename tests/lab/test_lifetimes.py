@@ -13,7 +13,7 @@ from timeline.events import ModelCalled
 from timeline.lab.lifetimes import as_kept, kept_by
 from timeline.lab.prices import packaged_prices
 from timeline.lab.replay import replay
-from timeline.lab.sizes import input_tokens, measure
+from timeline.lab.sizes import measure
 from timeline.lab.work import Options
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def test_calls_send_as_much_as_they_did(kind: CacheKind) -> None:
     kept = as_kept(of, kind)
     assert [call.context for call in kept.calls] == [call.context for call in of.calls]
     sums = [
-        [input_tokens(e.payload.usage) for e in m.recording.events if isinstance(e.payload, ModelCalled)]
+        [e.payload.usage.sent_tokens for e in m.recording.events if isinstance(e.payload, ModelCalled)]
         for m in (of, kept)
     ]
     assert sums[0] == sums[1] == [call.context for call in of.calls]

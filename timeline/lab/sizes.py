@@ -58,7 +58,7 @@ class ReplayedCall:
     @property
     def context(self) -> int:
         """Tokens of the whole input, as reported; 0 if nothing was reported."""
-        return 0 if self.usage is None else input_tokens(self.usage)
+        return 0 if self.usage is None else self.usage.sent_tokens
 
     @property
     def long(self) -> bool:
@@ -71,11 +71,6 @@ class ReplayedCall:
         """Whether it wrote for both times: the long time comes first on the wire, so the head of the request has it."""
         usage = self.usage
         return usage is not None and usage.cache_write_1h_tokens > 0 and usage.cache_write_5m_tokens > 0
-
-
-def input_tokens(usage: Usage) -> int:
-    """Return the whole input of a call: uncached, read from the cache and written to it."""
-    return usage.input_tokens + usage.cache_read_tokens + usage.cache_write_5m_tokens + usage.cache_write_1h_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +163,7 @@ def calls_of_recording(events: Sequence[RecordedEvent]) -> tuple[ReplayedCall, .
             if not by_response:
                 calls.append(ReplayedCall(position, event.at, event.at, "", None))
         else:
-            usage = payload.usage if input_tokens(payload.usage) else None
+            usage = payload.usage if payload.usage.sent_tokens else None
             if usage is not None or payload.finish_reason not in _FAILED:
                 start = min(payload.started_at or event.at, called.at)
                 calls.append(ReplayedCall(position, start, called.at, payload.model, usage))
