@@ -7,18 +7,17 @@ and base tokens, where 1 is the cost of one token of uncached input.
 from __future__ import annotations
 
 from datetime import date as Date  # noqa: N812 - the class beside a field of its name; pydantic reads the annotation
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from timeline.databases import read_text
 from timeline.errors import InvalidPrices
 from timeline.frozen import Frozen
 from timeline.policy.model_names import fit
-from timeline.policy.reading import InvalidToml, read_toml
-from timeline.policy.text import problem_of
+from timeline.policy.reading import read_table, unreadable
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -177,7 +176,7 @@ _UNKNOWN_RULE: Final = CacheRule(name="anthropic", lookback=20)
 def packaged_prices() -> PriceTable:
     """Return the table that comes with the library."""
     resource = files(__package__) / "caches.toml"
-    return _parsed(resource.read_text(encoding="utf-8"), resource.name)
+    return read_table(PriceTable, resource.read_text(encoding="utf-8"), partial(InvalidPrices, resource.name))
 
 
 def read_prices(file: str | PathLike[str] | None = None) -> PriceTable:
@@ -191,20 +190,9 @@ def read_prices(file: str | PathLike[str] | None = None) -> PriceTable:
     try:
         text = read_text(file)
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise InvalidPrices(str(file), "", f"it cannot be read: {reason}") from None
-    table = _parsed(text, str(file)).over(packaged_prices())
+        raise InvalidPrices(str(file), "", unreadable(error)) from None
+    table = read_table(PriceTable, text, partial(InvalidPrices, str(file))).over(packaged_prices())
     known = {rule.name for rule in table.caches}
     if lost := next((price.cache for price in table.prices if price.cache not in known), None):
         raise InvalidPrices(str(file), "cache", f"there is no cache {lost!r}; there are {', '.join(sorted(known))}")
     return table
-
-
-def _parsed(text: str, name: str) -> PriceTable:
-    try:
-        return PriceTable.model_validate(read_toml(text))
-    except InvalidToml as error:
-        raise InvalidPrices(name, "", str(error)) from None
-    except ValidationError as error:
-        field, problem = problem_of(error, PriceTable)
-        raise InvalidPrices(name, field, problem) from None

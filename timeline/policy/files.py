@@ -26,7 +26,7 @@ from timeline.policy.library import RELEASE, designs
 from timeline.policy.making import COUNTED, keywords_of, made_by, merged, of_model
 from timeline.policy.model import Policy
 from timeline.policy.presets import PRESETS
-from timeline.policy.reading import InvalidToml, read_toml
+from timeline.policy.reading import InvalidToml, read_toml, unreadable
 from timeline.policy.text import invalid_policy, nearest
 
 if TYPE_CHECKING:
@@ -101,8 +101,7 @@ def load_policy(path: str | PathLike[str], **changes: Any) -> Policy:
     try:
         text = read_text(path)
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise InvalidPolicy("", f"it cannot be read: {reason}", file=str(path)) from None
+        raise InvalidPolicy("", unreadable(error), file=str(path)) from None
     return parse_policy(text, file=str(path), **changes)
 
 

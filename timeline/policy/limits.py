@@ -10,18 +10,18 @@ from __future__ import annotations
 
 import os
 from datetime import date as Date  # noqa: N812 - the class beside a field of its name; pydantic reads the annotation
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from timeline.databases import read_text
 from timeline.errors import InvalidArgument, InvalidLimits
 from timeline.frozen import Frozen
 from timeline.policy.model_names import ahead_of, fit
-from timeline.policy.reading import InvalidToml, read_toml
-from timeline.policy.text import nearest, problem_of
+from timeline.policy.reading import read_table, unreadable
+from timeline.policy.text import nearest
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -227,7 +227,7 @@ def own_limits(model: str, preset: str) -> ModelLimits | None:
 def packaged_limits() -> LimitsTable:
     """Return the table that comes with the library."""
     resource = files(__package__) / "limits.toml"
-    return _parsed(resource.read_text(encoding="utf-8"), resource.name)
+    return read_table(LimitsTable, resource.read_text(encoding="utf-8"), partial(InvalidLimits, resource.name))
 
 
 def read_limits(file: str | PathLike[str]) -> LimitsTable:
@@ -239,16 +239,5 @@ def read_limits(file: str | PathLike[str]) -> LimitsTable:
     try:
         text = read_text(file)
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise InvalidLimits(str(file), "", f"it cannot be read: {reason}") from None
-    return _parsed(text, str(file))
-
-
-def _parsed(text: str, name: str) -> LimitsTable:
-    try:
-        return LimitsTable.model_validate(read_toml(text))
-    except InvalidToml as error:
-        raise InvalidLimits(name, "", str(error)) from None
-    except ValidationError as error:
-        field, problem = problem_of(error, LimitsTable)
-        raise InvalidLimits(name, field, problem) from None
+        raise InvalidLimits(str(file), "", unreadable(error)) from None
+    return read_table(LimitsTable, text, partial(InvalidLimits, str(file)))
