@@ -150,13 +150,22 @@ class Erasures:
         return next((o for o, after, until in self._lineage(conversation) if after < version <= until), conversation)
 
 
+async def eraser_of(store: EventStore, conversation: str) -> Eraser:
+    """Return the eraser of one conversation; call it for each event in order.
+
+    Raises:
+        ConversationNotFound: there is no such conversation.
+    """
+    return await (await Erasures.of(store, [conversation])).eraser(store, conversation)
+
+
 async def erased_events(store: EventStore, conversation: str) -> dict[int, Event]:
     """Return, by version, the events of a conversation that have redacted content, as an export of it has them.
 
     Raises:
         ConversationNotFound: there is no such conversation.
     """
-    eraser = await (await Erasures.of(store, [conversation])).eraser(store, conversation)
+    eraser = await eraser_of(store, conversation)
     if not eraser.is_busy:
         return {}
     events = [event async for event in store.read(conversation)]

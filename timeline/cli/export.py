@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from timeline import __version__
-from timeline.audit.redacting import Erasures
+from timeline.audit.redacting import eraser_of
 from timeline.cli import output
 from timeline.cli.database import reading
 from timeline.cli.exits import Exit, UsageProblem
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from timeline.audit.redacting import Eraser
-    from timeline.events import Event
     from timeline.ports import EventStore
 
 
@@ -185,27 +183,22 @@ async def _log(
     return Exit.DATABASE if done.damaged or done.lost_values or done.left_out else Exit.OK
 
 
-def _left(event: Event, eraser: Eraser) -> Event:
-    payload = eraser.erase(event.version, event.payload)
-    return event if payload is None else event.model_copy(update={"payload": payload})
-
-
 async def _messages(store: EventStore, conversation: str, shape: Shape) -> dict[str, Any]:
     """Return messages in a provider's format, without cache markers.
 
     Without ``window`` these are all messages: nothing is hidden or covered, and there are no summaries. With it they
     are the window as it is now, without any new decision.
     """
-    eraser = await (await Erasures.of(store, [conversation])).eraser(store, conversation)
+    eraser = await eraser_of(store, conversation)
     fold = Fold(conversation, await reverted_versions(store, conversation))
     base = await store.load_base(conversation) if shape.window else None
     if base is not None:
-        left = [_left(event, eraser) for event in base.events]
+        left = [eraser.cleaned(event) for event in base.events]
         fold = await restored(store, conversation, base.snapshot, left, await reverted_versions(store, conversation))
     elif missing := sum((await store.scavenged(conversation)).values()):
         note(f"{missing:,} events before the window were scavenged and are missing.")
     async for event in store.read(conversation, after=fold.version):
-        payload = _left(event, eraser).payload
+        payload = eraser.cleaned(event).payload
         if shape.window or isinstance(payload, BlockAppended | UnknownPayload):
             fold.apply(event.version, event.at, payload)
     entries, _ = Projector().entries(fold.window)

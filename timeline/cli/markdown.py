@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from timeline.answers.about import text_of
-from timeline.audit.redacting import Erasures
+from timeline.audit.redacting import eraser_of
 from timeline.blocks import ToolCall
 from timeline.cli.rows import read_rows
 from timeline.display.controls import show_controls
@@ -47,7 +47,7 @@ async def transcript(
         only_window: leave out blocks that the model does not see now, and show replacements as it sees them.
     """
     info = await store.info(conversation)
-    eraser = await (await Erasures.of(store, [conversation])).eraser(store, conversation)
+    eraser = await eraser_of(store, conversation)
     window, rows, _, scavenged = await read_rows(store, conversation)
     paths = {row.version: row.path for row in rows}
     states = {row.version: (row.state or "lost", paths.get(row.covered_by or 0)) for row in rows}

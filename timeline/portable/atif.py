@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.audit.redacting import Erasures
+from timeline.audit.redacting import eraser_of
 from timeline.blocks import (
     AssistantCompletion,
     Attachment,
@@ -51,7 +51,7 @@ async def trajectory(store: EventStore, conversation: str, *, library: str) -> d
         StoreCorrupt: an event is damaged.
     """
     await store.info(conversation)
-    eraser = await (await Erasures.of(store, [conversation])).eraser(store, conversation)
+    eraser = await eraser_of(store, conversation)
     events = [
         (event, eraser.erase(event.version, event.payload) or event.payload) async for event in store.read(conversation)
     ]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from timeline.audit.before_call import HAPPENED, what_was_asked
-from timeline.audit.redacting import Erasures
+from timeline.audit.redacting import eraser_of
 from timeline.errors import CallNotFound, HistoryUnavailable, ImportFailed
 from timeline.events import (
     BlockAppended,
@@ -132,7 +132,7 @@ async def stored_conversation(store: EventStore, conversation: str) -> StoredCon
         HistoryUnavailable: `timeline scavenge` removed a part of it.
     """
     info = await store.info(conversation)
-    eraser = await (await Erasures.of(store, [conversation])).eraser(store, conversation)
+    eraser = await eraser_of(store, conversation)
     events = [eraser.cleaned(event) async for event in store.read(conversation)]
     return as_recording(conversation, events, eraser.title(info.title))
 
