@@ -149,8 +149,7 @@ class ListFollower:
         at: datetime | None,
     ) -> list[list[Block]]:
         """Read messages. Calls without an id get the ids of the log's calls, except of calls that the list left."""
-        [batch] = self._conversation.new_ids(1, at)
-        names = [f"{batch}_{number}" for number in range(len(messages))]
+        names = self._conversation.new_names(len(messages), at)
         call_ids = CallIds()
         read = read_messages(messages, wire=wire, names=names, ids=call_ids)
         if not call_ids.made:

@@ -63,8 +63,7 @@ async def append_messages(
     checks.sequence("messages", messages)
     if keys is not None:
         _check_keys(keys, len(messages))
-    [batch] = conversation.new_ids(1, at)
-    names = keys or [f"{batch}_{number}" for number in range(len(messages))]
+    names = keys or conversation.new_names(len(messages), at)
     id_ = conversation.id
     firsts = [stable_ids(1, id_, "message", name)[0] for name in names]
     # Ask before blocks are placed in turns: a known message, which is left out, must not open a turn.

@@ -170,8 +170,7 @@ class StepHook:
         at, self._watch = given(now), None
         messages = response.get("messages") if isinstance(response, dict) else getattr(response, "messages", None)
         if not isinstance(messages, list | tuple):
-            [name] = self._conversation.new_ids(1, at)
-            reply = read_response(response, unnamed=str(name))
+            reply = read_response(response, unnamed=self._conversation.new_name(at))
             return await record_response(
                 self._conversation, reply, at, started_at=None, duration=duration, request=request
             )
@@ -266,8 +265,7 @@ class StepHook:
         return self._read(messages, at, CallIds(block for block in blocks if isinstance(block, ToolCall)))
 
     def _read(self, messages: Sequence[Any], at: datetime | None, ids: CallIds | None = None) -> list[list[Block]]:
-        [batch] = self._conversation.new_ids(1, at)
-        names = [f"{batch}_{number}" for number in range(len(messages))]
+        names = self._conversation.new_names(len(messages), at)
         return read_messages(messages, wire=self._wire, names=names, ids=ids)
 
 

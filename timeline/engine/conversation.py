@@ -206,6 +206,16 @@ class Conversation(ConversationView):
         """Return ids for events that are about to be appended at a time; without one, now."""
         return event_ids(at or time_of(self.clock), count)
 
+    def new_name(self, at: datetime | None) -> str:
+        """Return a name for something that brings none, such as the reply of a server without ids."""
+        [name] = self.new_ids(1, at)
+        return str(name)
+
+    def new_names(self, count: int, at: datetime | None) -> list[str]:
+        """Return names for the messages of a list."""
+        batch = self.new_name(at)
+        return [f"{batch}_{number}" for number in range(count)]
+
     async def drafts(self, blocks: Sequence[Block], ids: Sequence[UUID], at: datetime | None) -> list[Draft]:
         """Count blocks and return them as drafts to append, under these ids; a block's own time comes before ``at``.
 
