@@ -401,14 +401,11 @@ class Timeline(TimelineView):
 
     async def _last_shared(self, at: int | None, call: int | None) -> int:
         """Return the last version that a fork shares: a given one, the one before a call, or the newest."""
-        from timeline.audit.before_call import version_before_call  # noqa: PLC0415 - late, see above
+        from timeline.audit.before_call import last_shared  # noqa: PLC0415 - late, see above
 
-        if call is not None:
-            if at is not None:
-                raise InvalidArgument("call", "names the last shared version, as `at` does; give one of them")
-            at = await version_before_call(self._store, self.id, call)
+        shared = await last_shared(self._store, self.id, at=at, call=call)
         await self._log.catch_up()  # before the version is read: the newest one may be another writer's
-        return self.version if at is None else at
+        return self.version if shared is None else shared
 
     async def hand_over(
         self,
@@ -775,7 +772,7 @@ class Timeline(TimelineView):
             ```
         """
         at = given(now)
-        response = read_response(reply, unnamed=self._new_name(at))
+        response = read_response(reply, unnamed=self._conversation.new_name(at))
         call = self._calls.of(reply)
         if call is not None:
             duration = call.duration() if duration is None else duration
@@ -826,7 +823,7 @@ class Timeline(TimelineView):
                 self._conversation, response, at, started_at=started_at, duration=duration, request=sent
             )
 
-        return StreamRecording(stream, unnamed=self._new_name(at), save=save, watch=call.watch)
+        return StreamRecording(stream, unnamed=self._conversation.new_name(at), save=save, watch=call.watch)
 
     async def record_stream(
         self,
@@ -1546,7 +1543,7 @@ class Timeline(TimelineView):
             blocks: Sequence[Block] = reply
             called = await self._call_of(blocks)
         else:
-            called = read_response(reply, unnamed=self._new_name(at)).called
+            called = read_response(reply, unnamed=self._conversation.new_name(at)).called
             check_stop(called)
             blocks = await self.record(reply, started_at=started_at, duration=duration, request=request, now=now)
         # The reply is stored before anything is compacted: a compaction that fails must not lose it.
@@ -1600,11 +1597,6 @@ class Timeline(TimelineView):
         calls = [event.payload for event in events if isinstance(event.payload, ModelCalled)]
         ids = {block.response_id for block in blocks}
         return next((call for call in reversed(calls) if call.response_id in ids), None)
-
-    def _new_name(self, at: datetime | None) -> str:
-        """Return a name for a response that brings none."""
-        [name] = self._conversation.new_ids(1, at)
-        return str(name)
 
     def _next_request(self, system: JsonInput, tools: Sequence[JsonInput]) -> Account:
         """Draw up the account of the next request."""

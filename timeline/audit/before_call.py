@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from timeline.audit.recorded_calls import find_call, recorded_calls
-from timeline.errors import HistoryUnavailable
+from timeline.errors import HistoryUnavailable, InvalidArgument
 from timeline.events import BlockAppended, ContextRendered, ConversationOpened, ModelCalled
 from timeline.events.other_payloads import StageApproved, StageEntered, StageRewound
 from timeline.fold.turns import RESPONSE_BLOCKS
@@ -21,6 +21,20 @@ if TYPE_CHECKING:
 
 HAPPENED: Final = (ModelCalled, StageEntered, StageApproved, StageRewound)
 """What happens to a conversation besides its blocks, whichever policy decides."""
+
+
+async def last_shared(store: EventStore, conversation: str, *, at: int | None, call: int | None) -> int | None:
+    """Return the last version that a fork shares: a given one, or the one before a call; None where neither is given.
+
+    Raises:
+        InvalidArgument: both are given.
+        CallNotFound, HistoryUnavailable: as for `version_before_call`.
+    """
+    if call is None:
+        return at
+    if at is not None:
+        raise InvalidArgument("call", "names the last shared version, as `at` does; give one of them")
+    return await version_before_call(store, conversation, call)
 
 
 async def version_before_call(store: EventStore, conversation: str, number: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from timeline.audit.before_call import version_before_call
+from timeline.audit.before_call import last_shared
 from timeline.audit.redacting import Erasures
 from timeline.engine.conversation import ConversationView
 from timeline.engine.equipment import Equipment, policy_in_force
@@ -83,12 +83,8 @@ def _tried(store: EventStore, fold: Fold, policy: Policy) -> ConversationView:
 
 
 async def _forked(store: EventStore, handle: Timeline, asked: AskedDecision) -> Tried:
-    if asked.at is not None and asked.call is not None:
-        raise InvalidArgument("call", "names the last shared version, as `at` does; give one of them")
-    at = asked.at
-    if asked.call is not None:
-        at = await version_before_call(store, handle.id, asked.call)
-    at = handle.version if at is None else at
+    shared = await last_shared(store, handle.id, at=asked.at, call=asked.call)
+    at = handle.version if shared is None else shared
     await check_version(store, handle.id, at)
     fold = await fold_past(store, handle.id, at)
     branch = _tried(store, fold, await policy_in_force(store, fold.window) or handle.policy)
