@@ -241,6 +241,12 @@ class RangeSummary(Block):
     author: Text = "system"
 
 
+def form_of(block: Block) -> dict[str, JsonValue] | None:
+    """Return the recorded form of a summary; None for one in our own form, and for any other block."""
+    form = block.meta.get(FORM_KEY) if isinstance(block, RangeSummary) else None
+    return form if isinstance(form, dict) else None
+
+
 class SystemMessage(Block):
     """A message from the runtime to the model, in the middle of the conversation."""
 

@@ -13,13 +13,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from timeline.blocks import FORM_KEY, RangeSummary, ToolCall
+from timeline.blocks import ToolCall, form_of
 from timeline.content.media_tokens import media_tokens, media_within, with_media
 from timeline.fold.window import TOMBSTONE_TOKENS, Item
 from timeline.frozen import canonical_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from pydantic import JsonValue
 
     from timeline.blocks import Block
     from timeline.events import Replacement
@@ -194,15 +196,20 @@ class Recount:
         if counter == self.counter.name:
             tokens = shown.tokens / ratio
         elif isinstance(block, ToolCall) and shown.arguments is not None:
-            tokens = self.counter.count(f"{block.name}{canonical_json(shown.arguments)}")
+            tokens = replaced_call_tokens(block, shown.arguments, self.counter)
         else:
             tokens = self.counter.count(shown.text)
         return shown.model_copy(update={"tokens": round(tokens * self.ratio)})
 
 
+def replaced_call_tokens(call: ToolCall, arguments: dict[str, JsonValue], counter: TokenCounter) -> int:
+    """Return the tokens of a call that is shown with other arguments than its own."""
+    return counter.count(f"{call.name}{canonical_json(arguments)}")
+
+
 def _counted_block(block: Block, counter: TokenCounter) -> int:
     count = counter.count
-    if isinstance(block, RangeSummary) and isinstance(form := block.meta.get(FORM_KEY), dict):
+    if (form := form_of(block)) is not None:
         texts = (form.get("question"), block.text, form.get("answer"))
         return sum(count(text) for text in texts if isinstance(text, str) and text)
     return with_media(block, count(block.countable()))

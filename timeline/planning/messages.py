@@ -17,12 +17,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from timeline.blocks import (
-    FORM_KEY,
     Attachment,
-    RangeSummary,
     ToolResult,
     TurnHeader,
     UserPrompt,
+    form_of,
 )
 from timeline.fold.turns import RESPONSE_BLOCKS
 
@@ -83,8 +82,8 @@ def messages(items: Sequence[Item]) -> list[Message]:
 
 def around(block: Block) -> int:
     """Return the number of messages that are sent around a block: a summary's question and answer."""
-    form = block.meta.get(FORM_KEY) if isinstance(block, RangeSummary) else None
-    return sum(bool(form.get(key)) for key in ("question", "answer")) if isinstance(form, dict) else 0
+    form = form_of(block)
+    return 0 if form is None else sum(bool(form.get(key)) for key in ("question", "answer"))
 
 
 def message_role(block: Block) -> Role:

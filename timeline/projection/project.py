@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.blocks import (
     BEHIND_KEY,
-    FORM_KEY,
     Note,
-    RangeSummary,
     StageDigest,
     ToolCall,
     ToolResult,
+    form_of,
 )
 from timeline.content.native import hidden_data, sent_data, sent_data_before_5, sent_data_before_6
 from timeline.fold.window import unsent_calls
@@ -104,8 +103,8 @@ def entries_of(
         return ()
     shown = data if replacement is None else hidden_data(block, data)
     entry = _entry(item, shown, loose=loose, rewritten=rewritten, in_loop=in_loop, joined=joined)
-    form = block.meta.get(FORM_KEY) if isinstance(block, RangeSummary) else None
-    return (entry,) if not isinstance(form, dict) else _messages_of(entry, SummaryForm.model_validate(form))
+    form = form_of(block)
+    return (entry,) if form is None else _messages_of(entry, SummaryForm.model_validate(form))
 
 
 def _messages_of(summary: Entry, form: SummaryForm) -> tuple[Entry, ...]:
