@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from timeline.blocks import Note, StageDigest, ToolCall
 from timeline.errors import BlockProtected, InvalidArgument
 from timeline.events import BlocksHidden, BlocksPinned, BlocksRevealed, BlocksUnpinned, Replacement
+from timeline.fold.counts import replaced_call_tokens
 from timeline.fold.groups import atomic_groups
-from timeline.frozen import canonical_json, repair_text
+from timeline.frozen import repair_text
 from timeline.planning.hidden_requests import left_unsaid
 from timeline.planning.replacements import HIDDEN_KEY, replacement_of
 
@@ -139,6 +140,6 @@ def _replacement(window: Window, item: Item, text: str | None, most: int, counte
     text = repair_text(text)
     if isinstance(item.block, ToolCall):
         arguments: dict[str, JsonValue] = {HIDDEN_KEY: text}
-        tokens = counter.count(f"{item.block.name}{canonical_json(arguments)}")
+        tokens = replaced_call_tokens(item.block, arguments, counter)
         return Replacement(version=item.version, arguments=arguments, tokens=tokens)
     return Replacement(version=item.version, text=text, tokens=counter.count(text))

@@ -19,6 +19,7 @@ from timeline.content.media_tokens import image_count
 from timeline.content.native import GOOGLE_CALLS, google_kind, server_part
 from timeline.events import Replacement
 from timeline.facts.tool_use import names_file, tool_use
+from timeline.fold.counts import replaced_call_tokens
 from timeline.frozen import canonical_json
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def replacement_of(item: Item, call: Block | None, most: int, counter: TokenCoun
     block = item.block
     if type(block) is ToolCall:
         arguments = _hidden_arguments(block, item.tokens, most, counter, address)
-        tokens = counter.count(f"{block.name}{canonical_json(arguments)}")
+        tokens = replaced_call_tokens(block, arguments, counter)
         return Replacement(version=item.version, arguments=arguments, tokens=tokens)
     if type(block) is Reasoning:  # old reasoning is of no use to the model, so not even a line is shown
         return Replacement(version=item.version)
@@ -373,7 +374,7 @@ def preview_of(item: Item, preview_tokens: int, counter: TokenCounter, *, addres
     block = item.block
     if isinstance(block, ToolCall):
         arguments = _preview_arguments(block, preview_tokens, counter, address)
-        tokens = counter.count(f"{block.name}{canonical_json(arguments)}")
+        tokens = replaced_call_tokens(block, arguments, counter)
         return Replacement(version=item.version, arguments=arguments, tokens=tokens)
     text = _preview_text(block, item.tokens, preview_tokens, counter, address)
     return Replacement(version=item.version, text=text, tokens=counter.count(text))
