@@ -16,7 +16,7 @@ from timeline.blocks import Attachment, Reasoning, ToolCall, ToolResult
 from timeline.facts.tool_use import tool_use
 from timeline.fold.window import unsent_calls
 from timeline.lab.segments import Thoughts, is_sent
-from timeline.planning.hide import WHOLE_KEYS
+from timeline.planning.hide import holds_whole_file
 from timeline.projection.project import entries_of
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Sight:
             return
         if use.kind == "read":
             self._newest |= dict.fromkeys(use.subjects, version)
-        elif use.kind == "write" and _writes_all(call):
+        elif use.kind == "write" and holds_whole_file(call):
             self._newest |= dict.fromkeys(use.subjects, called)
 
     def look(self, shown: ShownContext, fold: Fold, answer: Sequence[ToolCall], *, decided: bool) -> Seen:
@@ -132,9 +132,3 @@ def _is_sent(item: Item, model: str) -> bool:
 def _shows(fold: Fold, version: int) -> bool:
     item = fold.live(version)
     return item is not None and item.is_in_sight
-
-
-def _writes_all(call: ToolCall) -> bool:
-    """Return whether a call contains the whole text of the file that it writes."""
-    arguments = call.arguments
-    return isinstance(arguments, dict) and any(isinstance(arguments.get(key), str) for key in WHOLE_KEYS)

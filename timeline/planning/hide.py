@@ -67,7 +67,7 @@ def _by_turn(items: Sequence[Item]) -> list[int]:
     return [turns.setdefault(item.block.turn_id, len(turns)) for item in reversed(items)][::-1]
 
 
-WHOLE_KEYS: Final = ("content", "contents", "file_text", "text", "new_source")
+_WHOLE_KEYS: Final = ("content", "contents", "file_text", "text", "new_source")
 """Arguments that hold the text of a call that writes a whole file."""
 _PART_KEYS: Final = ("offset", "limit", "view_range", "start_line", "end_line", "line_start", "line_end", "pages")
 """Arguments that name a part of a file; each such part counts as a file of its own."""
@@ -115,6 +115,12 @@ class _Held(NamedTuple):
     contents: tuple[tuple[str, int], ...]
 
 
+def holds_whole_file(call: ToolCall) -> bool:
+    """Return whether a call that writes a file has all of its text in an argument."""
+    arguments = call.arguments
+    return isinstance(arguments, dict) and any(isinstance(arguments.get(key), str) for key in _WHOLE_KEYS)
+
+
 def _contents(item: Item, result: Item | None) -> list[tuple[str, int]]:
     block = item.block
     if type(block) is Attachment:
@@ -126,7 +132,7 @@ def _contents(item: Item, result: Item | None) -> list[tuple[str, int]]:
     answer = None if result is None else result.block
     if use is None or (isinstance(answer, ToolResult) and answer.is_error):
         return []
-    if use.kind == "write" and any(isinstance(arguments.get(key), str) for key in WHOLE_KEYS):
+    if use.kind == "write" and holds_whole_file(block):
         return [(file, item.version) for file in use.subjects]
     if use.kind == "read" and result is not None:
         part = "".join(f"\n{key}={arguments[key]}" for key in _PART_KEYS if arguments.get(key) is not None)
