@@ -18,8 +18,8 @@ from timeline.errors import CallUnavailable
 from timeline.frozen import compact_json
 from timeline.lab.prices import read_prices
 from timeline.log.stopwatch import spelled
-from timeline.projection.diff import MESSAGE_KEYS
 from timeline.projection.explain import counted
+from timeline.wire import MESSAGE_KEYS
 
 if TYPE_CHECKING:
     from timeline.answers.calls import CallRow

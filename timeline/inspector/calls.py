@@ -12,7 +12,7 @@ from timeline.frozen import compact_json
 from timeline.inspector.losses import cache_uses
 from timeline.inspector.shapes import Body, Call, CallContext, Calls, ContextPiece
 from timeline.inspector.tally import cost_of
-from timeline.wire import WIRES
+from timeline.wire import MESSAGE_KEYS, WIRES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,8 +26,6 @@ MOST_PIECE: Final = 4_000
 MOST_PIECES: Final = 2_000
 """Blocks and messages of a context."""
 _SAME: Final = "same"
-_MESSAGES: Final = frozenset({"messages", "input", "contents"})
-"""The keys of a body's messages, by wire."""
 
 
 async def list_calls(reader: Reader, asked: AskedCalls) -> Calls:
@@ -120,7 +118,7 @@ def _wire(named: str) -> str:
 def _pieces(body: dict[str, Any]) -> Iterator[ContextPiece]:
     """Yield the parts of a body in their order, each message for itself."""
     for key, value in body.items():
-        if key in _MESSAGES and isinstance(value, list):
+        if key in MESSAGE_KEYS and isinstance(value, list):
             for number, message in enumerate(value):
                 role = message.get("role") or message.get("type") if isinstance(message, dict) else None
                 yield _piece(f"{key}[{number}]", role, message)

@@ -25,7 +25,7 @@ from timeline.frozen import canonical_json, common_length, compact_json
 from timeline.planning.costs import costs
 from timeline.projection.cache_break import END, SAME, Cause, Piece, cause_of
 from timeline.projection.summary_diff import SummaryDiff, SummaryRef, changed_lines
-from timeline.wire import SENT, encoder
+from timeline.wire import MESSAGE_KEYS, SENT, encoder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -75,8 +75,7 @@ def _tokens_up_to(context: RenderedContext, entries: int) -> int:
 _EXCERPT: Final = 48
 """Characters of an excerpt on either side of the first differing byte."""
 _SYSTEM_KEYS: Final = ("system", "instructions", "system_instruction")
-MESSAGE_KEYS: Final = ("messages", "input", "contents")
-"""The keys of the system prompt, and of the messages, in the wires' requests."""
+"""The keys of the system prompt in the wires' requests."""
 _OF_BOTH: Final = frozenset({"appended", "tools", "system", "last_word"})
 """Causes that the requests show by themselves, even of two conversations."""
 _LEAD: Final = 16

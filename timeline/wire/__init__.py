@@ -70,6 +70,8 @@ MESSAGES: Final[dict[str, str]] = {
     "ai_sdk_ui": "messages",
 }
 """The wires whose requests are lists of messages or items, and the key of that list."""
+MESSAGE_KEYS: Final = tuple(dict.fromkeys(MESSAGES.values()))
+"""These keys, of all wires."""
 
 UNNAMED: Final = frozenset({"openai_chat", "gemini"})
 """The wires of which calls may come without an id."""
