@@ -21,7 +21,7 @@ from timeline.lab.facts.needs import needs_of
 from timeline.lab.replay import replay
 from timeline.lab.report.page import page
 from timeline.lab.sizes import measure
-from timeline.lab.work import Failure, Options, Outcome, Work
+from timeline.lab.work import Options, Outcome, Work
 from timeline.policy.files import by_name
 from timeline.portable.stored import stored_conversation
 
@@ -97,7 +97,7 @@ class Run:
                 )
                 self.outcomes.append(Outcome(runs=(run,)))
             except TimelineError as error:
-                self.outcomes.append(Outcome(failure=Failure(type=type(error).__name__, message=str(error))))
+                self.outcomes.append(Outcome.failed(error))
             self.done = before + len(measured.calls)
 
     def _watch(self, _sent: SentCall) -> None:

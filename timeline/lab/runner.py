@@ -18,7 +18,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.errors import ImportFailed, needs
-from timeline.lab.work import MOST_FILES, Begun, Failure, Outcome, Work, carry_out_all, make_ready
+from timeline.lab.work import MOST_FILES, Begun, Outcome, Work, carry_out_all, make_ready
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -110,7 +110,7 @@ def _known(work: Work, kept: OutcomeFolder | None) -> Outcome | None:
     try:
         return None if kept is None else kept.find(work)
     except ImportFailed as error:
-        return Outcome(failure=Failure(type=type(error).__name__, message=str(error)))
+        return Outcome.failed(error)
 
 
 @contextmanager

@@ -120,6 +120,11 @@ class Outcome(Frozen):
     runs: tuple[RunResult, ...] = ()
     failure: Failure | None = None
 
+    @classmethod
+    def failed(cls, error: TimelineError) -> Outcome:
+        """Return the outcome of a unit that an error ended."""
+        return cls(failure=Failure(type=type(error).__name__, message=str(error)))
+
 
 def carry_out(work: Work) -> Outcome:
     """Run a unit of work; return its failure instead of raising it."""
@@ -148,7 +153,7 @@ def _carried_out(work: Work, portal: BlockingPortal, digest_of: Callable[[str], 
         with begun.taken(source, work.options) as beginnings, collector_at_rest():
             return portal.call(_replayed, work, [*zip(measured, needs, beginnings, strict=True)])
     except TimelineError as error:
-        return Outcome(failure=Failure(type=type(error).__name__, message=str(error)))
+        return Outcome.failed(error)
 
 
 def make_ready(works: Iterable[Work]) -> None:
