@@ -71,6 +71,8 @@ class _Shape(NamedTuple):
         return True
 
 
+APPENDED: Final[str] = BlockAppended.model_fields["type"].default
+"""Type of the event of a block that was appended."""
 _SHAPES: Final[dict[tuple[Any, ...], _Shape]] = {}
 
 

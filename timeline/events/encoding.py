@@ -30,7 +30,7 @@ from timeline.events import (
     PolicyChanged,
     UnknownPayload,
 )
-from timeline.events.appended import read_appended
+from timeline.events.appended import APPENDED, read_appended
 from timeline.events.other_payloads import (
     CompactionBoundary,
     CompactionFailed,
@@ -91,7 +91,6 @@ PAYLOADS: Final[dict[str, type[Payload]]] = {
 """The payloads that this version knows, by type."""
 
 
-_APPENDED: Final[str] = BlockAppended.model_fields["type"].default
 _LATER: Final = frozenset({"extra_forbidden", "literal_error"})
 """What pydantic says of a field that is new to it, and of a new choice in one that it knows."""
 
@@ -147,7 +146,7 @@ def decode_payload(type_: str, schema_version: int, text: str) -> Payload:
             guessed without, so it is no `UnknownPayload`.
         StoreCorrupt: the text is no JSON object, or does not hold what its type and schema version promise.
     """
-    if type_ == _APPENDED and schema_version <= BlockAppended.schema_version:
+    if type_ == APPENDED and schema_version <= BlockAppended.schema_version:
         read = read_appended(text)
         if read is not None:
             return read

@@ -18,7 +18,7 @@ from timeline.blocks import instant_text, parse_instant, stored_instant
 from timeline.databases import read_file
 from timeline.errors import ImportFailed, StoreCorrupt
 from timeline.events import BlockAppended
-from timeline.events.appended import Columns, written_columns
+from timeline.events.appended import APPENDED, Columns, written_columns
 from timeline.events.chain import Seal, commitment
 from timeline.events.encoded import EncodedEvent, encoded_event
 from timeline.events.encoding import checksum, decode_payload
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from timeline.events import Payload
     from timeline.importers.lines import Record
 
-_APPENDED: Final[str] = BlockAppended.model_fields["type"].default
 _CLOSING: Final = ord("}")
 _HEAD: Final = 1 << 16
 """How many bytes of a file are searched to recognise it; its first line is much shorter, unless it is damaged."""
@@ -215,7 +214,7 @@ def _content(
     """Return a payload as text, and what is known about it; None where this version would write it otherwise."""
     if stored_instant(at) is None:
         return None
-    if type_ == _APPENDED and schema_version == BlockAppended.schema_version:
+    if type_ == APPENDED and schema_version == BlockAppended.schema_version:
         columns = written_columns(payload, at.replace(".000000Z", "Z"))
         if columns is not None:
             return str(payload, "utf-8"), columns, None
