@@ -12,7 +12,7 @@ from timeline.checks import block_name, moment
 from timeline.engine.renderer import Renderer
 from timeline.errors import BlockNotFound
 from timeline.events import BlockRedacted, CompactionCompleted
-from timeline.facts.full_record import MOST, RECORD_KEY, full_record
+from timeline.facts.full_record import MOST, read_back
 from timeline.facts.name_list import asked_list
 from timeline.fold.window import tombstone
 from timeline.log.blocks_by_name import find_block
@@ -161,8 +161,7 @@ class TimelineView:
         if isinstance(block, RangeSummary) and isinstance(event.payload, CompactionCompleted):
             covers = event.payload.covers
             record = await record_within(self._store, found.conversation, covers, most=MOST)
-            origins = {"compaction_digest": event.payload.digest.dump(), RECORD_KEY: full_record(record)}
-            return address, block.model_copy(update={"meta": {**block.meta, **origins}})
+            return address, read_back(block, event.payload.digest, record)
         return address, block
 
     async def _list(self, name: str) -> tuple[Address, Block] | None:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from timeline.blocks import RangeSummary
+    from timeline.digest import Digest
     from timeline.facts.model import FactKind
     from timeline.queries import FactEntry, FactRecord
 
@@ -37,6 +39,12 @@ _NAMED: Final[frozenset[FactKind]] = frozenset({"identifier", "url", "request"})
 def full_record(record: FactRecord) -> str:
     """Return the lines of a record, open failures first; empty for a record without entries."""
     return "\n".join(_lines(record))
+
+
+def read_back(summary: RangeSummary, digest: Digest, record: FactRecord) -> RangeSummary:
+    """Return a summary as it is read back: with the digest and the full record of what it covers in its ``meta``."""
+    origins = {"compaction_digest": digest.dump(), RECORD_KEY: full_record(record)}
+    return summary.model_copy(update={"meta": {**summary.meta, **origins}})
 
 
 def _lines(record: FactRecord) -> Iterator[str]:

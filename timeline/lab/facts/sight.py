@@ -12,7 +12,7 @@ from timeline.blocks import RangeSummary
 from timeline.errors import BlockNotFound
 from timeline.events import BlockRedacted, BlocksHidden, BlocksRevealed, CompactionCompleted
 from timeline.events.addresses import Address
-from timeline.facts.full_record import RECORD_KEY, full_record
+from timeline.facts.full_record import read_back
 from timeline.facts.name_list import asked_list, list_block, names_of
 from timeline.lab.facts.needs import entry_strings
 from timeline.lab.facts.printed import printed
@@ -190,11 +190,7 @@ class FactSight:
         version, block = self._blocks[name]
         done = self._compactions.get(name)
         if done is not None and isinstance(block, RangeSummary):
-            origins = {
-                "compaction_digest": done.digest.dump(),
-                RECORD_KEY: full_record(self._log.everything(done.covers)),
-            }
-            block = block.model_copy(update={"meta": {**block.meta, **origins}})
+            block = read_back(block, done.digest, self._log.everything(done.covers))
         return Address(version), block
 
     def _listed(self, summary: str, listed: Listed) -> tuple[Address, Block]:
