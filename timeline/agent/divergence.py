@@ -218,7 +218,7 @@ class _Comparison:
 
     def _up_to_the_end(self, start: int, left: Sequence[int]) -> dict[int, int]:
         """Match the longest beginning that ends where the log does: the blocks in between were trimmed, not left."""
-        end = max(n for n, place in enumerate(left) if self._known[place].owned)
+        end = self._newest_owned(left)
         for stop in range(len(self._given), start, -1):
             if self._may_be(left[end], stop - 1) and (found := self._backwards(start, stop, left[: end + 1])):
                 return found
@@ -246,9 +246,13 @@ class _Comparison:
             return longest, self._owned_behind(longest, left)
         return {}, tail if self._whole or self._ends_like_the_log(start, left) else []
 
+    def _newest_owned(self, places: Sequence[int]) -> int:
+        """Return the index of the newest of some places whose block a list brought."""
+        return max(n for n, place in enumerate(places) if self._known[place].owned)
+
     def _ends_like_the_log(self, start: int, left: list[int]) -> bool:
         """Return whether the list ends with the log's last messages behind another beginning: one was rewritten."""
-        end = max(n for n, place in enumerate(left) if self._known[place].owned)
+        end = self._newest_owned(left)
         for stop in range(start + _RUN, len(self._given) + 1):
             ending = range(stop - _RUN, stop)
             if self._may_be(left[end], stop - 1) and self._backwards(ending.start, ending.stop, left[: end + 1]):

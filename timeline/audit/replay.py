@@ -120,7 +120,11 @@ async def recorded_values(store: EventStore, rendered: Iterable[ContextRendered]
 
 async def sound_values(store: EventStore, recorded: Iterable[RecordedContext]) -> dict[str, str]:
     """Return the values that recorded contexts refer to, without those that do not match their hashes."""
-    values = await recorded_values(store, [context.rendered for context in recorded])
+    return matching(await recorded_values(store, [context.rendered for context in recorded]))
+
+
+def matching(values: Mapping[str, str]) -> dict[str, str]:
+    """Return the values that match their hashes."""
     return {hash_: text for hash_, text in values.items() if sha256_hex(text) == hash_}
 
 

@@ -13,7 +13,7 @@ from timeline.audit.calls import proved_body
 from timeline.audit.pairing import Pairing
 from timeline.audit.proof import Proof, prove
 from timeline.audit.recorded_calls import recorded_calls
-from timeline.audit.replay import RecordedContext, overwritten_blocks, rebuild, recorded_values, without_proof
+from timeline.audit.replay import RecordedContext, matching, overwritten_blocks, rebuild, recorded_values, without_proof
 from timeline.audit.ways_back import WaysBack
 from timeline.blocks import StageDigest
 from timeline.errors import CallUnavailable, ContextUnavailable, StoreCorrupt
@@ -33,7 +33,7 @@ from timeline.events import (
 )
 from timeline.events.other_payloads import CompactionBoundary, PolicyOverridden
 from timeline.fold.fold import Fold
-from timeline.frozen import Frozen, begins_with, sha256_hex
+from timeline.frozen import Frozen, begins_with
 from timeline.log.history import base_fold, load_fold, reverted_versions, undos
 from timeline.log.in_turns import in_turns
 from timeline.log.off_loop import off_loop
@@ -170,7 +170,7 @@ class _Check:
 
     def values(self, values: Mapping[str, str]) -> dict[str, str]:
         """Return the content-addressed values that still match their hashes; the others are problems."""
-        sound = {hash_: text for hash_, text in values.items() if sha256_hex(text) == hash_}
+        sound = matching(values)
         for hash_ in values.keys() - sound.keys() - self.damaged:
             self.damaged.add(hash_)
             self.problem("checksum", f"the stored value {hash_} does not match its hash")
