@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from timeline.policy.model import Policy
     from timeline.ports import EventStore
 
-_LOG: Final = logger_of("timeline")
+_LOGGER: Final = logger_of("timeline")
 
 
 class Chosen(NamedTuple):
@@ -130,7 +130,7 @@ def _adopted(policy: Policy) -> tuple[PolicyChanged, dict[str, str]]:
 
 def _warn(log: StoredLog, given: Policy, in_force: Policy | None) -> None:
     conversations = "unreadable here" if in_force is None else _in_words(in_force)
-    _LOG.warning(
+    _LOGGER.warning(
         "conversation %s: this handle works under a policy of its own, %s. The conversation's is %s, which stays in "
         "force for everybody else. To use it, open without a policy; to change it for everybody, call use_policy.",
         *(log.fold.conversation, _in_words(given), conversations),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from timeline.fold.state import Recorded
     from timeline.projection.context import RenderedContext
 
-_LOG: Final = logger_of("timeline")
+_LOGGER: Final = logger_of("timeline")
 
 
 async def record_context(
@@ -162,8 +162,8 @@ def _changes(conversation: str, known: Recorded | None, rendered: ContextRendere
     system, tools = known.prefix
     if system != rendered.system:
         changes.append(PrefixChanged(before=system, after=rendered.system))
-        _LOG.warning("conversation %s: the system prompt changed; the provider's cache starts anew", conversation)
+        _LOGGER.warning("conversation %s: the system prompt changed; the provider's cache starts anew", conversation)
     if tools != rendered.tools:
         changes.append(ToolsChanged(before=tools, after=rendered.tools))
-        _LOG.warning("conversation %s: the tools changed; the provider's cache starts anew", conversation)
+        _LOGGER.warning("conversation %s: the tools changed; the provider's cache starts anew", conversation)
     return changes
