@@ -172,14 +172,14 @@ async def test_what_does_not_fit_the_stages_is_refused() -> None:
     with pytest.raises(StageNotFound, match="It has no stages"):
         await timeline.rewind_stage("gagasan")
     await timeline.enter_stage("gagasan")
-    with pytest.raises(StageRefused, match="'gagasan' is going on; approve it first"):
+    with pytest.raises(StageRefused, match="'gagasan' is unfinished; approve it first"):
         await timeline.enter_stage("topik")
     with pytest.raises(StageRefused, match="needs not be entered again"):
         await timeline.enter_stage("gagasan")
-    with pytest.raises(StageRefused, match="nothing to go back from"):
+    with pytest.raises(StageRefused, match="no approval to take back"):
         await timeline.rewind_stage("gagasan")
     await timeline.approve_stage(decision="d")
-    with pytest.raises(StageRefused, match="go back to it with rewind_stage"):
+    with pytest.raises(StageRefused, match="reopen it with rewind_stage"):
         await timeline.enter_stage("gagasan")
     with pytest.raises(StageNotFound) as refused:
         await timeline.rewind_stage("topik")

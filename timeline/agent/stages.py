@@ -40,7 +40,7 @@ async def enter(conversation: Conversation, stage: str, label: str, at: datetime
     """Begin a stage. See `Timeline.enter_stage`.
 
     Raises:
-        StageRefused: another stage is going on, or this one is approved already.
+        StageRefused: another stage is unfinished, or this one is approved already.
         InvalidArgument: the name is blank, or an argument is not a text.
     """
     checks.text_of("stage", stage, DECISION_CHARACTERS, least=1)
@@ -68,7 +68,7 @@ async def approve(
     """Approve the current stage, and put its decision into the memory digest. See `Timeline.approve_stage`.
 
     Raises:
-        StageRefused: no stage is going on.
+        StageRefused: there is no unfinished stage.
         InvalidArgument: a text is too long or missing, or a list is not one.
     """
     checks.text_of("decision", decision, DECISION_CHARACTERS, least=1)
@@ -108,7 +108,7 @@ async def rewind(conversation: Conversation, stage: str, at: datetime | None) ->
 
     Raises:
         StageNotFound: no live stage has that name.
-        StageRefused: the stage is still going on, so there is no approval to go back from.
+        StageRefused: the stage is not approved yet, so there is no approval to take back.
     """
     checks.text("stage", stage)
     rewound = StageRewound(stage=repair_text(stage))
@@ -120,7 +120,7 @@ async def rewind(conversation: Conversation, stage: str, at: datetime | None) ->
             raise StageNotFound(conversation.id, rewound.stage, list(live))
         if known.approval is None:
             raise StageRefused(
-                conversation.id, known.stage, "it is not approved yet, so there is nothing to go back from"
+                conversation.id, known.stage, "it is not approved yet, so there is no approval to take back"
             )
         return [rewound, *await _memory_digest(conversation, rewound, time)]
 
@@ -139,9 +139,9 @@ def _check_may_enter(conversation: Conversation, stage: str) -> None:
     current = current_stage(stages)
     if current is not None:
         cure = "approve it first" if current.stage != stage else "it needs not be entered again"
-        raise StageRefused(conversation.id, stage, f"stage {current.stage!r} is going on; {cure}")
+        raise StageRefused(conversation.id, stage, f"stage {current.stage!r} is unfinished; {cure}")
     if any(known.stage == stage for known in stages):
-        raise StageRefused(conversation.id, stage, "it is approved; go back to it with rewind_stage")
+        raise StageRefused(conversation.id, stage, "it is approved; reopen it with rewind_stage")
 
 
 async def _memory_digest(
