@@ -149,7 +149,8 @@ class _Compaction:
             if taken is None:
                 await self._set_back("superseded", "the range changed while its summary was written")
         except BaseException as error:  # release the lease on every error, or other writers wait until it expires
-            await release(self.log, self.lease, error, self.pressure.at, asked=self.asked, duration=self._duration())
+            outlay = self.asked.outlay(self._duration())
+            await release(self.log, self.lease, error, self.pressure.at, outlay=outlay)
             raise
         if taken is None:
             raise CompactionSuperseded(
@@ -221,10 +222,8 @@ class _Compaction:
         raise CompactionRefused(decision.reason, decision.facts)
 
     async def _set_back(self, reason: FailureReason, detail: str, *, cause: Cause | None = None) -> None:
-        duration = None if self.lease is None else self._duration()
-        await set_back(
-            self.pressure, reason, detail, lease=self.lease, cause=cause, asked=self.asked, duration=duration
-        )
+        outlay = self.asked.outlay(None if self.lease is None else self._duration())
+        await set_back(self.pressure, reason, detail, lease=self.lease, cause=cause, outlay=outlay)
 
     def _duration(self) -> float | None:
         return None if self.watch is None else self.watch.duration()

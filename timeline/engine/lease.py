@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary
 import anyio
 
 from timeline.display.logs import logger_of
+from timeline.engine.summarizing import NO_OUTLAY
 from timeline.errors import CompactionInProgress, StoreError, VersionConflict, described
 from timeline.events.other_payloads import CompactionFailed
 from timeline.log.stored import busy
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
-    from timeline.engine.summarizing import SummaryRequestLog
+    from timeline.engine.summarizing import Outlay
     from timeline.events.other_payloads import CompactionStarted
     from timeline.log.protocol import Log
     from timeline.ports import LeaseMark
@@ -38,13 +39,9 @@ LEASE: Final = timedelta(seconds=120)
 """How long a summary may take before another writer may begin one."""
 _POLL: Final = 0.1
 """Seconds between two looks at a log that another writer is compacting."""
-
-
 _DIED: Final = "the process that wrote the summary ended before it"
 _OWN: Final[ContextVar[frozenset[tuple[str, int]]]] = ContextVar("_OWN", default=frozenset())
 """Leases of the compactions that the current task is part of, as the code of a hook or a summarizer is."""
-
-
 _UNRECORDED: Final[WeakKeyDictionary[Log, CompactionFailed]] = WeakKeyDictionary()
 """Ends of compactions that the store could not record. No one works under their leases any more."""
 
@@ -166,8 +163,7 @@ async def release(
     error: BaseException,
     at: datetime | None,
     *,
-    asked: SummaryRequestLog | None = None,
-    duration: float | None = None,
+    outlay: Outlay = NO_OUTLAY,
 ) -> None:
     """Give a lease back after an error or a cancellation, shielded from that cancellation.
 
@@ -179,8 +175,7 @@ async def release(
         lease: the lease's version; None, or one that no longer counts, does nothing.
         error: why the compaction ended; it is recorded.
         at: the time of the record; None for that of the append.
-        asked: the usage of its summary requests, which is recorded too.
-        duration: how long the compaction took until then, in seconds, which is recorded too.
+        outlay: what the compaction has cost until then; it is recorded too.
     """
     if lease is None or not holds(log, lease):
         return
@@ -189,9 +184,9 @@ async def release(
         reason="cancelled" if cancelled else "failed",
         detail="" if cancelled else described(error),
         lease=lease,
-        usage=None if asked is None else asked.spent,
-        unanswered=0 if asked is None else asked.unanswered,
-        duration=duration,
+        usage=outlay.usage,
+        unanswered=outlay.unanswered,
+        duration=outlay.duration,
     )
 
     try:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from timeline.engine.summarizing import NO_OUTLAY
 from timeline.engine.warm import not_sent
 from timeline.events.other_payloads import CompactionFailed
 from timeline.log.off_loop import off_loop
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from timeline.engine.compactor import Compactor
-    from timeline.engine.summarizing import SummaryRequestLog
+    from timeline.engine.summarizing import Outlay
     from timeline.engine.warm import SentContext, WhyAlone
     from timeline.errors import Cause
     from timeline.events import CompactReason
@@ -113,8 +114,7 @@ async def set_back(
     *,
     lease: int | None = None,
     cause: Cause | None = None,
-    asked: SummaryRequestLog | None = None,
-    duration: float | None = None,
+    outlay: Outlay = NO_OUTLAY,
 ) -> None:
     """Record a refusal or failure. One that is recorded already is recorded again only if it ends a lease.
 
@@ -142,8 +142,8 @@ async def set_back(
         over_limit=account.available < 0,
         lease=lease,
         cause=cause,
-        usage=None if asked is None else asked.spent,
-        unanswered=0 if asked is None else asked.unanswered,
-        duration=duration,
+        usage=outlay.usage,
+        unanswered=outlay.unanswered,
+        duration=outlay.duration,
     )
     await pressure.log.commit([failed], at=pressure.at)

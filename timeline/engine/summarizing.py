@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import anyio
 
@@ -25,6 +25,23 @@ if TYPE_CHECKING:
     from timeline.planning.summary_requests import Requests
     from timeline.ports import Clock, Summarizer, Summary, SummaryRequest
     from timeline.usage import Usage
+
+
+class Outlay(NamedTuple):
+    """What a compaction that came to nothing has cost.
+
+    Attributes:
+        usage: of the answers that came; None if none reported any.
+        unanswered: how many requests were broken off.
+        duration: seconds that the compaction took; None if it was not measured.
+    """
+
+    usage: Usage | None = None
+    unanswered: int = 0
+    duration: float | None = None
+
+
+NO_OUTLAY: Final = Outlay()
 
 
 @dataclass(slots=True)
@@ -56,6 +73,10 @@ class SummaryRequestLog:
         finally:
             took = watch.duration()
             self.duration = self.duration if took is None else round((self.duration or 0.0) + took, 3)
+
+    def outlay(self, duration: float | None) -> Outlay:
+        """Return the outlay so far of a compaction that took this long."""
+        return Outlay(self.spent, self.unanswered, duration)
 
     def figures(self) -> dict[str, Any]:
         """Return usage and duration as the fields of a `WrittenBy`."""
