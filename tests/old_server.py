@@ -5,18 +5,22 @@ from __future__ import annotations
 import asyncio
 import struct
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from pathlib import Path
 
 _SOCKET = ".s.PGSQL.5432"
 
 
 @asynccontextmanager
-async def reporting(version: str, server: Path, folder: Path) -> AsyncIterator[None]:
-    """Listen on a socket in a folder, for the server that listens in another one."""
+async def reporting(version: str, server: Path) -> AsyncIterator[Path]:
+    """Listen for the server that listens in a folder, and give the folder in which to reach it this way.
+
+    It is no test's own folder: with the name of its test in it, the path would be too long for a socket.
+    """
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         from_server, to_server = await asyncio.open_unix_connection(str(server / _SOCKET))
@@ -25,9 +29,9 @@ async def reporting(version: str, server: Path, folder: Path) -> AsyncIterator[N
         for each in (to_server, writer):
             each.close()
 
-    listening = await asyncio.start_unix_server(serve, folder / _SOCKET)
-    async with listening:
-        yield
+    with TemporaryDirectory(prefix="timeline-pg-") as folder:
+        async with await asyncio.start_unix_server(serve, Path(folder) / _SOCKET):
+            yield Path(folder)
 
 
 async def _passed(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
