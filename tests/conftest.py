@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests import outside, postgres_server
+from tests import outside, postgres_server, temporary
 from tests.depth import DEPTH, VARIABLE, Depth, register_searches, selects
 from tests.postgres import own_postgres, postgres_url  # noqa: F401 - fixtures of all tests
 
@@ -34,6 +34,7 @@ _LONG = 600
 """Seconds that only those tests are given that take longest: they run the tests of a framework."""
 
 outside.watch()
+temporary.keep_within_reach()
 
 
 @pytest.hookimpl(tryfirst=True)  # before the plugin reads its option

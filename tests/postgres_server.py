@@ -368,7 +368,7 @@ class Pool:
         settings = self.folder / "pgbouncer.ini"
         settings.write_text(
             "[databases]\n"  # noqa: S608 - settings with a constant statement
-            f"* = host={self._server_folder} port=5432 auth_user={_NAME}\n"
+            f"* = host='{self._server_folder}' port=5432 auth_user={_NAME}\n"  # a path may have a blank
             "[pgbouncer]\n"
             f"listen_addr =\nunix_socket_dir = {self.folder}\nlisten_port = 5432\n"
             f"auth_type = trust\nauth_file = {users}\n"
