@@ -27,6 +27,7 @@ def _git(checkout: Path, *words: str) -> list[str]:
     program = shutil.which("git")
     if program is None:
         return []
-    command = [program, "-c", "core.quotePath=off", *words]
+    # In a container the checkout is often another user's, of which git tells nothing unless it is told to.
+    command = [program, "-c", f"safe.directory={checkout}", "-c", "core.quotePath=off", *words]
     done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
     return done.stdout.splitlines() if done.returncode == 0 else []
