@@ -7,12 +7,11 @@ if it opens with the mark of a call in a form that models are trained on, or is 
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Final
 
-CALL_TEXT: Final = "the answer is a call of a tool that came as text"
-_MOST_OF_JSON: Final = 10_000
+from .lone_objects import lone_object
+
 _OPENING: Final = re.compile(
     r"\s*(?:"
     r"<[\w:-]{0,20}?(?:tool_calls?|function_calls?|toolcall|functioncall)>"  # Qwen, MiniMax, Anthropic's old form
@@ -33,11 +32,5 @@ def is_call_text(text: str) -> bool:
 
 
 def _is_call_object(text: str) -> bool:
-    if not text.lstrip().startswith("{") or len(text) > _MOST_OF_JSON:
-        return False
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    keys = value.keys()
+    keys = lone_object(text).keys()
     return bool(keys & _NAMES) and bool(keys & _ARGUMENTS) and keys <= _KEYS

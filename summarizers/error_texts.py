@@ -8,19 +8,17 @@ to be summarised but those that errors are made of. The last rule knows English.
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Final
 
 from .invented import texts_of
+from .lone_objects import lone_object
 
 if TYPE_CHECKING:
     from timeline.ports import SummaryRequest
 
-ERROR_TEXT: Final = "the answer is an error that came as text"
 _LONGEST: Final = 600
 """Characters of the longest text whose words are looked at: an error is a line, with an object of its provider's."""
-_MOST_OF_JSON: Final = 10_000
 _PAGE: Final = re.compile(r"\s*<(?:!doctype\s+html|html\b|head\b)", re.IGNORECASE)
 _KEYS: Final = frozenset(
     {"error", "errors", "type", "code", "status", "message", "detail", "details", "request_id", "requestId", "success"}
@@ -72,10 +70,5 @@ def is_error_text(text: str, request: SummaryRequest) -> bool:
 
 
 def _is_error_object(text: str) -> bool:
-    if not text.lstrip().startswith("{") or len(text) > _MOST_OF_JSON:
-        return False
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return False
+    value = lone_object(text)
     return bool(value.get("error") or value.get("errors")) and value.keys() <= _KEYS

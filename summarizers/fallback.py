@@ -22,11 +22,9 @@ from timeline.ports import Summary, name_of, window_of
 from timeline.usage import Usage, total_usage
 from timeline.wire.refusals import cause_of
 
-from .call_texts import CALL_TEXT, is_call_text
-from .error_texts import ERROR_TEXT, is_error_text
 from .invented import invented_names, without_names
-from .progressive import ABSURD, REFUSED, cut_to_cap
-from .refused import is_refusal
+from .other_answers import other_answer
+from .progressive import ABSURD, cut_to_cap
 from .remembered import Remembered
 
 if TYPE_CHECKING:
@@ -245,11 +243,8 @@ def _empty(text: str, request: SummaryRequest) -> _Failure | None:
     body = _HEADINGS.sub("", _NONE.sub("", text))
     if not shows(body):
         return _Failure("the answer is empty", "empty")
-    if is_refusal(body, request):
-        return _Failure(REFUSED, "refused")
-    if is_error_text(body, request):
-        return _Failure(ERROR_TEXT, "error")
-    return _Failure(CALL_TEXT, "error") if is_call_text(body) else None
+    other = other_answer(body, request)
+    return None if other is None else _Failure(*other)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING, Final
 from timeline.errors import SummarizerFailed
 from timeline.frozen import sha256_hex
 
-from .call_texts import CALL_TEXT, is_call_text
-from .error_texts import ERROR_TEXT, is_error_text
 from .layouts import UNKNOWN_TASK, incorporates
 from .original_task import original_task
+from .other_answers import other_answer
 from .prompts import load_prompt, prompt_for
-from .refused import is_refusal
 from .text import ELLIPSIS
 
 if TYPE_CHECKING:
@@ -38,7 +36,6 @@ _SLACK: Final = 16
 """Most tokens by which joined texts count more than their parts."""
 _REPEATED: Final = 200
 """Characters at the beginning of a question by which an answer is known that repeats it."""
-REFUSED: Final = "the model declined to answer, in words of its own"
 _MARKS: Final = re.compile(r"</?[A-Za-z][\w:-]{0,40}+[^<>\n]{0,200}+>")
 """Matches a tag: a model that was stopped, or that closes what it never opened, may answer with tags alone."""
 _SAYS: Final = re.compile(r"[^\W_]")
@@ -190,12 +187,8 @@ def accepted(answer: object, request: SummaryRequest) -> LastAnswer:
     text = answer.strip()
     if not _SAYS.search(text if len(text) > _FEW else _MARKS.sub("", text)):
         raise SummarizerFailed(["the answer is empty"], cause="empty")
-    if is_refusal(text, request):
-        raise SummarizerFailed([REFUSED], cause="refused")
-    if is_error_text(text, request):
-        raise SummarizerFailed([ERROR_TEXT], cause="error")
-    if is_call_text(text):
-        raise SummarizerFailed([CALL_TEXT], cause="error")
+    if (other := other_answer(text, request)) is not None:
+        raise SummarizerFailed([other.problem], cause=other.cause)
     if request.too_long == "cut":
         return cut_to_cap(text, request)
     tokens = counter.count(text)

@@ -7,10 +7,6 @@ from typing import Final
 import pytest
 
 from tests.summarizers.test_error_texts import SUMMARIES as SUMMARIES_LIKE_ERRORS
-from tests.summarizers.test_refused import request_of
-from timeline.errors import SummarizerFailed
-from timeline.ports import Summary, SummaryRequest
-from timeline.summarizers import CallableSummarizer, ExtractiveSummarizer, FallbackSummarizer
 from timeline.summarizers.call_texts import is_call_text
 
 CALLS: Final = (
@@ -39,26 +35,9 @@ SUMMARIES: Final = (
 
 
 @pytest.mark.parametrize("text", CALLS)
-async def test_a_call_that_came_as_text_is_no_summary(text: str) -> None:
+def test_a_call_that_came_as_text_is_known(text: str) -> None:
     """A model went on with the work that it was asked to summarise, and its server did not read the call."""
-
-    async def answers(prompt: str) -> str:
-        del prompt
-        return text
-
-    class Calling:
-        name = "calling"
-
-        async def summarize(self, request: SummaryRequest) -> Summary:
-            del request
-            return Summary(text=text, summarizer=self.name)
-
-    with pytest.raises(SummarizerFailed) as failed:
-        await CallableSummarizer(answers).summarize(request_of("Done."))
-    assert failed.value.cause == "error"
-    answer = await FallbackSummarizer(Calling(), ExtractiveSummarizer()).summarize(request_of("Done."))
-    assert "login form" in answer.text
-    assert answer.fallback_reason == "calling: the answer is a call of a tool that came as text"
+    assert is_call_text(text)
 
 
 @pytest.mark.parametrize("text", SUMMARIES)

@@ -9,8 +9,7 @@ import pytest
 from tests.summarizers.test_refused import SUMMARIES as SUMMARIES_LIKE_REFUSALS
 from tests.summarizers.test_refused import request_of
 from timeline.errors import SummarizerFailed
-from timeline.ports import Summary, SummaryRequest
-from timeline.summarizers import CallableSummarizer, ExtractiveSummarizer, FallbackSummarizer
+from timeline.summarizers import CallableSummarizer
 from timeline.summarizers.error_texts import is_error_text
 
 ERRORS: Final = (
@@ -39,25 +38,9 @@ SUMMARIES: Final = (
 
 
 @pytest.mark.parametrize("text", ERRORS)
-async def test_an_error_that_came_as_text_is_no_summary(text: str) -> None:
+def test_an_error_that_came_as_text_is_known(text: str) -> None:
     """Whatever brought it: a function that returns what it caught, or a summarizer of an application's own."""
-
-    async def answers(prompt: str) -> str:
-        del prompt
-        return text
-
-    class Failing:
-        name = "failing"
-
-        async def summarize(self, request: SummaryRequest) -> Summary:
-            del request
-            return Summary(text=text, summarizer=self.name)
-
-    with pytest.raises(SummarizerFailed) as failed:
-        await CallableSummarizer(answers).summarize(request_of("Done."))
-    assert failed.value.cause == "error"
-    answer = await FallbackSummarizer(Failing(), ExtractiveSummarizer()).summarize(request_of("Done."))
-    assert answer.fallback_reason == "failing: the answer is an error that came as text"
+    assert is_error_text(text, request_of("Done."))
 
 
 @pytest.mark.parametrize("text", SUMMARIES)

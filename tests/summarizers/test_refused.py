@@ -5,9 +5,7 @@ from typing import Final
 import pytest
 
 from timeline.blocks import AssistantCompletion, UserPrompt
-from timeline.errors import SummarizerFailed
-from timeline.ports import Summary, SummaryRequest
-from timeline.summarizers import ExtractiveSummarizer, FallbackSummarizer
+from timeline.ports import SummaryRequest
 from timeline.summarizers.refused import is_refusal
 from timeline.tokens import get_counter
 
@@ -45,22 +43,10 @@ SUMMARIES: Final = (
 
 
 @pytest.mark.parametrize("text", REFUSALS)
-async def test_a_refusal_in_words_is_no_summary(text: str) -> None:
-    """The next summarizer answers, whatever the first one is made of."""
-
-    class Refusing:
-        name = "refusing"
-
-        async def summarize(self, request: SummaryRequest) -> Summary:
-            del request
-            return Summary(text=text, summarizer=self.name)
-
-    answer = await FallbackSummarizer(Refusing(), ExtractiveSummarizer()).summarize(request_of("Done."))
-    assert "login form" in answer.text
-    assert answer.fallback_reason == "refusing: the model declined to answer, in words of its own"
-    with pytest.raises(SummarizerFailed) as failed:
-        await FallbackSummarizer(Refusing()).summarize(request_of())
-    assert failed.value.cause == "refused"
+def test_a_refusal_in_words_is_known(text: str) -> None:
+    """With nothing of what is covered, and without a word of it."""
+    assert is_refusal(text, request_of("Done."))
+    assert is_refusal(text, request_of())
 
 
 @pytest.mark.parametrize("text", SUMMARIES)
