@@ -1228,8 +1228,8 @@ class Timeline(TimelineView):
         This is ``/undo``, "rewind to here" and "ask again" for a runtime that keeps no list of messages. What left is
         omitted with the reason ``abandoned``: no model and no summarizer sees it, and `messages` lacks it. A compaction
         that covers any of it is undone in the same append. `reveal` of one of the blocks takes all of them back. A
-        message leaves as a whole, and so does a response with its results; the result of an earlier call stays. This
-        reads the whole log.
+        message leaves as a whole, and so does a response with its results; the result of an earlier call stays, and so
+        does a redacted block. This reads the whole log.
 
         Args:
             path: path or address of the first block that leaves; by default the newest prompt of the history. If there

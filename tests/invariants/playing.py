@@ -99,9 +99,8 @@ async def play(  # noqa: C901 - one case a kind of step
                 await _call(timeline, store, step, now)
             case Manual():
                 await manage(timeline, step, now)
-            case Compact():
-                with suppress(CompactionError):
-                    assert await timeline.compact(now=now, wait=False)
+            case Compact(until):
+                await compact(timeline, until, now)
             case Undo():
                 await undo(timeline, store, step, now)
             case Staged():
@@ -145,6 +144,18 @@ async def manage(timeline: Timeline, step: Manual, now: datetime) -> None:
                 await timeline.unpin(path, now=now)
     except BlockProtected:
         assert timeline.version == before
+
+
+async def compact(timeline: Timeline, until: int | None, now: datetime) -> None:
+    """Compact; where a block of the window is chosen, it stays, and all behind it that was in view."""
+    items = timeline.window.items
+    chosen = None if until is None or not items else until % len(items)
+    path = None if chosen is None else items[chosen].block.path
+    with suppress(CompactionError):
+        assert await timeline.compact(until=path, now=now, wait=False)
+        if chosen is not None:
+            stayed = {item.version for item in timeline.window.items}
+            assert {item.version for item in items[chosen:] if not item.is_summary} <= stayed
 
 
 async def work_in_stages(timeline: Timeline, store: EventStore, step: Staged, now: datetime) -> None:

@@ -105,7 +105,9 @@ class Manual:
 
 @dataclass(frozen=True, slots=True)
 class Compact:
-    """Compact whatever the size."""
+    """Compact whatever the size: by the policy's cut, or up to a block of the window."""
+
+    until: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +271,8 @@ CALLS: Final = st.builds(
 """Model calls, with or without a word about the cache, by providers that count in their own ways."""
 MANUAL: Final = st.builds(Manual, st.sampled_from(["hide", "omit", "reveal", "pin", "unpin"]), st.integers(0, 200))
 """Decisions of the application."""
+COMPACTIONS: Final = st.builds(Compact, st.none() | st.none() | st.integers(0, 200))
+"""Compactions that the application asks for."""
 UNDOS: Final = st.builds(Undo, st.none() | st.integers(0, 20), st.booleans())
 """Compactions taken back."""
 STAGED: Final = st.builds(
@@ -277,7 +281,7 @@ STAGED: Final = st.builds(
     st.sampled_from(["idea", "plan", "draft"]),
 )
 """What is said of stages."""
-TIMELY: Final[SearchStrategy[Step]] = st.one_of(WAITS, WAITS, CALLS, MANUAL, st.just(Compact()), UNDOS, UNDOS)
+TIMELY: Final[SearchStrategy[Step]] = st.one_of(WAITS, WAITS, CALLS, MANUAL, COMPACTIONS, UNDOS, UNDOS)
 """What time and the application bring, besides blocks."""
 _HOSTILE: Final[SearchStrategy[Step]] = st.one_of(
     _SAY, _SAY, _SAY, _SAY, DECISIONS, DECISIONS, DECISIONS, IMPORTS, LATER, TIMELY

@@ -15,6 +15,7 @@ from tests.invariants.playing import AT, commit, play, read_log, say, search
 from tests.invariants.strategies import (
     ANY_BLOCK,
     CALLS,
+    COMPACTIONS,
     DECISIONS,
     HIDINGS,
     IMPORTS,
@@ -25,6 +26,7 @@ from tests.invariants.strategies import (
     UNDOS,
     WAITS,
     Call,
+    Compact,
     Manual,
     Say,
     Staged,
@@ -115,6 +117,13 @@ class TimelineMachine(Conversation):
     def compact(self) -> None:
         """Compact whatever the size."""
         self.run(self.compacted(self.mine.timeline))
+
+    @rule(step=COMPACTIONS, other=st.booleans())
+    def compact_up_to_a_block(self, step: Compact, other: bool) -> None:  # noqa: FBT001 - Hypothesis draws it
+        """Compact up to a block of the window, through a timeline that has caught up."""
+        timeline = self.either(other=other)
+        self.run(timeline._log.catch_up())
+        self.run(play(timeline, self.store, [step], self.now))
 
     @rule(step=UNDOS, other=st.booleans())
     def undo(self, step: Undo, other: bool) -> None:  # noqa: FBT001 - Hypothesis draws it

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from timeline.agent.log_blocks import LogBlocks
 from timeline.blocks import CONTINUES_KEY, RangeSummary, StageDigest, UserPrompt
 from timeline.errors import BlockProtected
-from timeline.events import appended_block
+from timeline.events import BlockRedacted, appended_block
 from timeline.log.blocks_by_name import find_block
 from timeline.log.protocol import Departure
 
@@ -63,14 +63,16 @@ def blocks_left(events: Sequence[Event], version: int | None) -> dict[int, Block
 
     A message leaves as a whole, and so does a response with its results: a block inside one stands for its beginning,
     and the late result of an earlier call stays with that call. Stage digests stay, since a rewind of the stage takes
-    them back.
+    them back; so do redacted blocks, of which nothing is left that could leave.
     """
     log = LogBlocks()
     log.add(events)
     blocks = {event.version: block for event in events if (block := appended_block(event.payload)) is not None}
     known = {block.version: block for block in log.known()}
+    redacted = {event.payload.version for event in events if isinstance(event.payload, BlockRedacted)}
+    stay = {v for v, block in known.items() if not block.shown or v in redacted or isinstance(blocks[v], StageDigest)}
     if version is None:
-        prompts = (v for v, block in known.items() if block.shown and isinstance(blocks[v], UserPrompt))
+        prompts = (v for v in known.keys() - stay if isinstance(blocks[v], UserPrompt))
         version = max(prompts, default=None)
     if version is None:
         return {}
@@ -79,10 +81,7 @@ def blocks_left(events: Sequence[Event], version: int | None) -> dict[int, Block
     return {
         block.version: blocks[block.version]
         for block in known.values()
-        if block.version >= start
-        and block.shown
-        and block.group not in begun
-        and not isinstance(blocks[block.version], StageDigest)
+        if block.version >= start and block.version not in stay and block.group not in begun
     }
 
 

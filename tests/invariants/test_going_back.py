@@ -1,0 +1,72 @@
+"""Going back behind any block of any log: what left is gone from every view, and a redo brings all of it back."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.invariants.places import new_store
+from tests.invariants.playing import AT, play, read_log, run, search
+from tests.invariants.strategies import LOGS, Step, small
+from tests.invariants.watched import check_near
+from timeline.blocks import UserPrompt
+from timeline.errors import BlockProtected
+from timeline.events import appended_block
+from timeline.timeline import Timeline
+from timeline.wire import SENT
+
+
+@search(60)
+@given(steps=LOGS, number=st.none() | st.integers(0, 200))
+def test_what_left_is_in_no_view_until_it_is_revealed(steps: list[Step], number: int | None) -> None:
+    """Behind the newest prompt, or any block, also one that is covered; in this handle and in another one."""
+
+    async def story() -> None:
+        store = await new_store()
+        timeline = await Timeline.open(store, "c", policy=small(), now=AT)
+        await play(timeline, store, steps)
+        paths = [block.path for line in await read_log(store, "c") if (block := appended_block(line.payload))]
+        if not paths:
+            return
+        version = timeline.version
+        try:
+            gone = await timeline.go_back(None if number is None else paths[number % len(paths)], now=AT)
+        except BlockProtected:
+            assert timeline.version == version
+            return
+        left = {block.path for block in gone}
+        assert bool(left) == (timeline.version > version)
+        other = await Timeline.open(store, "c", policy=small(), now=AT)
+        for view in (timeline, other):
+            stayed = {item.block.path for item in view.window.items if not item.omitted}
+            assert not left & stayed
+            context = await view.render(record=False, now=AT)
+            assert not left & {block.path for block in context.blocks if block.state != "omitted"}
+            assert all(context.request(wire, model="m") for wire in SENT)
+        await check_near(store, "c")
+        assert (await timeline.verify()).ok
+        if left:
+            await timeline.reveal(min(left), now=AT)
+            assert left <= {item.block.path for item in timeline.window.items if not item.omitted}
+
+    run(story())
+
+
+@search(40)
+@given(steps=LOGS)
+def test_going_back_again_and_again_ends_at_the_beginning(steps: list[Step]) -> None:
+    """Each time one prompt is gone, until there is none left that could leave."""
+
+    async def story() -> None:
+        store = await new_store()
+        timeline = await Timeline.open(store, "c", policy=small(), now=AT)
+        await play(timeline, store, steps)
+        prompts = len(
+            [line for line in await read_log(store, "c") if isinstance(appended_block(line.payload), UserPrompt)]
+        )
+        for _ in range(prompts):
+            if not await timeline.go_back(now=AT):
+                break
+        assert await timeline.go_back(now=AT) == []
+
+    run(story())
