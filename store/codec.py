@@ -115,7 +115,7 @@ class OwnOpening(NamedTuple):
     parent: str
 
     def opens(self, first: int) -> bool:
-        """Return whether it stands right behind the past that it names, in an append with that first version."""
+        """Return whether it follows the past that it names, in an append with that first version."""
         return first + self.place == self.base + 1
 
 

@@ -1,4 +1,4 @@
-"""The types of events that a log is made of for the most part, and the condition that tells the others from them.
+"""The types of events that a log is made of for the most part, and the condition that selects all others.
 
 Rare events have partial indexes of their own in both databases, and a removed event keeps its type if it is frequent.
 SQLite uses such an index only where a query repeats its condition word for word, so the condition is written here.

@@ -242,7 +242,7 @@ async def test_a_picture_in_a_form_without_a_type_is_shown_again(text: str) -> N
 
 
 async def test_a_picture_deep_inside_the_data_of_a_block_is_no_text() -> None:
-    """Its encoded data would fill the answer; what stands around it is shown."""
+    """Its encoded data would fill the answer; what is around it is shown."""
     timeline = await opened(MemoryStore())
     data = {"screen": {"title": "Cards", "views": [{"png": "A" * 3_000}]}}
     await timeline.append(prompt(), CustomBlock(type="app.screen", data=data, turn_id="turn_1", path="bl:screen"))

@@ -106,7 +106,7 @@ async def test_the_page_defines_the_bytes_that_are_stored(file: Path, verifier: 
 
 
 async def test_the_page_defines_the_state_of_each_block_at_each_version(file: Path, verifier: dict[str, Any]) -> None:
-    """And the summary that stands for it."""
+    """And the summary that replaces it."""
     rows, events, _ = verifier["read"](file)
     async with await open_store(file) as store:
         for key, row in rows.items():

@@ -137,7 +137,7 @@ def test_rows_beside_the_conversation_go_with_its_rows() -> None:
 
 
 def test_a_compaction_is_left_where_the_user_goes_back_in_front_of_it() -> None:
-    """Its mark goes with its summary; whoever goes back behind the summary keeps both."""
+    """Its mark goes with its summary; a user who goes back behind the summary keeps both."""
     session = Linked()
     session.user("one")
     first = session.answer("m1", said("answer one"))

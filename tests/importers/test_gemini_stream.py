@@ -86,7 +86,7 @@ def test_a_failed_call_has_its_output_or_else_the_words_of_its_error(tmp_path: P
 
 
 def test_a_run_that_failed_says_how_and_its_sums_are_no_usage_of_a_response(tmp_path: Path) -> None:
-    """A warning tells why a run came to its end, too."""
+    """A warning says why a run ended, too."""
     warns = event(3, "error", severity="warning", message="Loop detected, stopping execution")
     ends = event(4, "result", status="error", error={"type": "Error", "message": "quota"}, stats=SUMS)
     recording = read(tmp_path, BEGINS, ASKED, said(2, "I look."), warns, ends)

@@ -135,7 +135,7 @@ def test_an_action_without_a_response_is_a_call_that_its_observation_names(tmp_p
 
 
 async def test_a_trajectory_that_has_grown_adds_what_is_new(tmp_path: Path) -> None:
-    """Its first event, with its time, tells it from others."""
+    """Its first event, with its time, is no other trajectory's."""
     async with open_store("memory://") as store:
         done = [
             await import_recording(store, read_document(tmp_path, document))

@@ -22,7 +22,7 @@ def committed() -> dict[str, str]:
     """The text of every file that git knows and that is one; binary files are left out."""
     if not (ROOT / ".git").exists():
         pytest.skip("this is no git checkout, so there is no list of what is committed")
-    # In a container the checkout is often another user's, and git lists nothing of it unless it is told to.
+    # In a container the checkout is often another user's, and git lists nothing of it without this setting.
     words = ["git", "-c", f"safe.directory={ROOT}", "ls-files", "-z"]
     listed = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
     files = [ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]

@@ -23,7 +23,7 @@ def used(folder: Path) -> Path:
 
 
 def test_these_tests_use_a_folder_that_serves() -> None:
-    """A server can listen in it, and whoever the tests run as can reach it."""
+    """A server can listen in it, and the account of the tests can reach it."""
     assert temporary.serves(Path(gettempdir()))
 
 

@@ -22,7 +22,7 @@ _DEMANDS_SIGNATURES: Final = re.compile(r"gemini-[3-9]")
 _SKIPPED: Final = frozenset(
     {b"skip_thought_signature_validator", urlsafe_b64decode("skip_thought_signature_validator")}
 )
-"""What Google's documentation tells to send for calls that another model made: these bytes, or this literal text.
+"""What Google's documentation says to send for calls that another model made: these bytes, or this literal text.
 
 The API takes both: frameworks put the bytes into base64, and others send the text as if it was base64.
 """

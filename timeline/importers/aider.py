@@ -120,7 +120,7 @@ def _pieces(lines: list[str], first: int, ending: str) -> Iterator[_Piece]:
 def _kind_of(line: str, before: Kind, *, is_ended: bool, is_asked: bool) -> Kind:
     """Return what a line is part of that begins no prompt, and that no notice which broke off goes on in.
 
-    An answer has a blank line before it, so what stands right below a notice is the notice's; its lines may be padded.
+    An answer has a blank line before it, so what follows a notice directly is the notice's; its lines may be padded.
     Behind a prompt a notice has none, so a quotation there begins the answer.
     """
     if line.startswith(_NOTICE) and (is_ended or not (before == "answer" or (not before and is_asked))):

@@ -89,7 +89,7 @@ class _Reader:
         self._at = began or UNKNOWN_TIME
         self._model = model
         self._is_begun = False
-        """Whether somebody else than the system said something."""
+        """Whether anybody but the system said something."""
 
     def read(self, step: Step, number: int) -> None:
         """Read one step."""

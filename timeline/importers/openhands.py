@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "openhands"
 _STATE: Final = frozenset({"null", "agent_state_changed", "change_agent_state", "recall"})
-"""Kinds of events by which the program tells its parts what it does."""
+"""Kinds of events between the program's own parts."""
 _BESIDE: Final = frozenset({"thought", "hidden", "blocking", "is_input", "confirmation_state", "security_risk"})
 """Arguments of an action that are the program's own."""
 
