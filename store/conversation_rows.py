@@ -81,8 +81,9 @@ def opened(openings: Sequence[tuple[int, str]], row: Mapping[str, Any], base: in
     try:
         payload = json.loads(opening[1])
         link = payload.get("parent")
-        if opening == openings[-1] != (base + 1, opening[1]) and (row["title"], row["parent"]) == ("", None):
-            return {}, None  # it came later: an append that opens nothing
+        is_late = opening == openings[-1] and opening[0] != base + 1
+        if is_late and (row["title"], row["parent"]) == ("", None):
+            return {}, None  # an append that opens nothing
         made: dict[str, Any] = {"title": payload.get("title", ""), "parent": None}
         if link is None:
             return made, None

@@ -7,10 +7,7 @@ import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-try:
-    import fcntl
-except ImportError:  # pragma: no cover - Windows
-    fcntl = None  # type: ignore[assignment]
+from .file_calls import fcntl
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -21,6 +21,7 @@ from timeline.databases import database_uri, is_database
 from timeline.errors import NotAStore, StoreCorrupt, StoreError
 
 from ..failures import DRIVER_ERRORS, hard_linked, in_use, store_error, unwritable
+from ..file_calls import fcntl
 from ..private_files import make_private, sync_file, sync_names, take_over_mode
 from . import statements
 from .connection import Connection, check_not_inherited, is_open_here
@@ -29,11 +30,6 @@ from .files import exists
 from .identity import content_of
 from .reading import connect_alone
 from .turns import Turn
-
-try:
-    import fcntl
-except ImportError:  # pragma: no cover - Windows
-    fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -17,11 +17,9 @@ from typing import TYPE_CHECKING, Final
 from timeline.blocks import instant_text
 from timeline.ports import NO_MARK
 
+from ..file_calls import fcntl
 from ..private_files import OWNER_ONLY
 from .lock_files import LOCKS_FILES
-
-if LOCKS_FILES:
-    import fcntl
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -16,11 +16,7 @@ import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
-try:
-    import fcntl
-except ImportError:  # pragma: no cover - Windows
-    fcntl = None  # type: ignore[assignment]
-
+from ..file_calls import fcntl
 from ..private_files import OWNER_ONLY
 
 if TYPE_CHECKING:

@@ -16,13 +16,11 @@ from timeline.blocks import ToolCall, ToolResult
 from timeline.events import ModelCalled
 from timeline.frozen import canonical_json, sha256_hex
 from timeline.importers.builder import (
-    MILLISECONDS,
-    SECONDS,
     UNKNOWN_TIME,
     Origin,
     RecordingBuilder,
     parse_time,
-    time_of_stamp,
+    time_of_any_stamp,
 )
 from timeline.importers.chat import form_of
 from timeline.importers.lines import BYTE_ORDER_MARK, read_records
@@ -42,8 +40,6 @@ OPENINGS: Final = ('{"role":', '{"id":')
 """How a message's line begins: model messages have no id as the SDK makes them. The first is taken if none is there."""
 FORMS: Final = frozenset({"ai_sdk", "ai_sdk_ui"})
 ROLES: Final = frozenset({"system", "user", "assistant", "tool"})
-_MOST_SECONDS: Final = 1e11
-"""Times above this are in milliseconds."""
 
 
 class _Message(NamedTuple):
@@ -136,9 +132,7 @@ def _time_of(message: dict[str, Any]) -> datetime | None:
     metadata = message.get("metadata")
     written = metadata.get("createdAt") if isinstance(metadata, dict) else None
     written = message.get("createdAt") if written is None else written
-    if isinstance(written, int | float) and not isinstance(written, bool):
-        return time_of_stamp(written, per_second=MILLISECONDS if written > _MOST_SECONDS else SECONDS)
-    return parse_time(written)
+    return parse_time(written) or time_of_any_stamp(written)
 
 
 class _Reader:

@@ -16,7 +16,7 @@ from timeline.importers.builder import UNKNOWN_TIME, Origin, RecordingBuilder, c
 from timeline.importers.recording import Recording, Report, short_title
 from timeline.usage import Usage
 from timeline.wire.anthropic import parts_of
-from timeline.wire.foreign import arguments_of, object_of, objects_of, text_of
+from timeline.wire.foreign import arguments_of, object_of, objects_of, status_of, text_of
 from timeline.wire.usage import count_of
 
 if TYPE_CHECKING:
@@ -140,13 +140,12 @@ class _Reader:
             if text:
                 self.builder.add(client_message(text), origin)
             return
-        status = more.get("exit_status")
         block = ToolResult(
             call_id=call_id,
             text=text,
             data=_pictures(result.get("content")) or None,
             is_error=more.get("is_error") is True,
-            exit_status=status if isinstance(status, int) and not isinstance(status, bool) else None,
+            exit_status=status_of(more, "exit_status"),
         )
         self.builder.add_result(block, origin)
 

@@ -31,6 +31,8 @@ UNKNOWN_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)
 SECONDS: Final = 1
 MILLISECONDS: Final = 1_000
 """How many of what a stamp counts are a second."""
+_MOST_SECONDS: Final = 1e11
+"""A larger stamp counts milliseconds."""
 CLIENT_MESSAGE: Final = "client.message"
 """The type of a client's message in the user's role: the model sees it, but it is no prompt."""
 
@@ -59,6 +61,12 @@ def time_of_stamp(stamp: Any, *, per_second: int) -> datetime | None:
         return datetime.fromtimestamp(stamp / per_second, UTC)
     except (OverflowError, OSError, ValueError):
         return None
+
+
+def time_of_any_stamp(stamp: Any) -> datetime | None:
+    """Return the time of a number that counts seconds or milliseconds, which its size shows; None if it is no time."""
+    is_large = isinstance(stamp, int | float) and stamp > _MOST_SECONDS
+    return time_of_stamp(stamp, per_second=MILLISECONDS if is_large else SECONDS)
 
 
 @dataclass(frozen=True, slots=True)

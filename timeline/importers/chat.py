@@ -14,14 +14,12 @@ from timeline.content.native import COMPACTION, SERVER_CALLS
 from timeline.events import ModelCalled
 from timeline.importers import sharegpt
 from timeline.importers.builder import (
-    MILLISECONDS,
-    SECONDS,
     UNKNOWN_TIME,
     Origin,
     RecordingBuilder,
     client_message,
     parse_time,
-    time_of_stamp,
+    time_of_any_stamp,
 )
 from timeline.importers.exchange import replied_message
 from timeline.importers.gemini_cli import SETTING_UP
@@ -55,8 +53,6 @@ _AI_SDK_PARTS: Final = frozenset(
 _AI_SDK_KEYS: Final = frozenset({"mediaType", "mimeType", "providerOptions", "image"})
 _TIMES: Final = ("timestamp", "created_at", "createdAt", "time", "ts")
 """Keys under which programs write the time of a message beside it."""
-_MOST_SECONDS: Final = 1e11
-"""A larger stamp counts milliseconds."""
 _OPENAI_ROLES: Final = frozenset({"developer", "tool", "function"})
 """A system message is none of these: the AI SDK has them, too."""
 _OPENAI_KEYS: Final = ("tool_calls", "function_call", "tool_call_id", "refusal")
@@ -217,8 +213,7 @@ class _Reader:
 def _time_of(message: dict[str, Any]) -> datetime | None:
     """Return the time that a program wrote beside a message; None if there is none."""
     for stamp in filter(None, map(message.get, _TIMES)):
-        per_second = MILLISECONDS if isinstance(stamp, int | float) and stamp > _MOST_SECONDS else SECONDS
-        if (at := parse_time(stamp) or time_of_stamp(stamp, per_second=per_second)) is not None:
+        if (at := parse_time(stamp) or time_of_any_stamp(stamp)) is not None:
             return at
     return None
 

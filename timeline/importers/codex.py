@@ -18,7 +18,7 @@ from timeline.importers.lines import Record, read_records
 from timeline.importers.recording import ImportedCompaction, Recording, Report, short_title
 from timeline.importers.response_items import AGENT_MESSAGE, CALLS, NOTHING, SAID_BY_THE_MODEL, ItemReader
 from timeline.usage import Usage
-from timeline.wire.foreign import object_of, text_of
+from timeline.wire.foreign import object_of, status_of, text_of
 from timeline.wire.usage import count_of
 
 if TYPE_CHECKING:
@@ -269,9 +269,9 @@ class _Rollout:
 
     def _note_exit(self, item: dict[str, Any]) -> None:
         """Note how a command of the model ended: since its calls are scripts, their outputs do not say so."""
-        status = item.get("exit_code")
+        status = status_of(item, "exit_code")
         is_models = item.get("type") == _COMMAND and item.get("source") != _OF_USERS
-        if is_models and isinstance(status, int) and not isinstance(status, bool):
+        if is_models and status is not None:
             self._items.note_exit(status)
 
     def _read_compacted(self, payload: dict[str, Any], origin: Origin) -> None:

@@ -15,7 +15,7 @@ from timeline.frozen import compact_json
 from timeline.importers.builder import UNKNOWN_TIME, Origin, RecordingBuilder, client_message
 from timeline.importers.lines import Record, read_records
 from timeline.importers.recording import Recording, Report
-from timeline.wire.foreign import arguments_of, text_of
+from timeline.wire.foreign import arguments_of, status_of, text_of
 from timeline.wire.openai_chat import parts_of
 from timeline.wire.usage import count_of
 
@@ -161,12 +161,11 @@ def _result_of(item: Item, call: ToolCall) -> ToolResult:
         data = [*parts] if not all(text_of(part, "type") == "text" for part in parts) else None
     elif isinstance(error, dict):
         text = text_of(error, "message")
-    status = item.get("exit_code")
     return ToolResult(
         call_id=call.call_id,
         name=call.name,
         text=text or ("" if call.name == "shell" else text_of(item, "status")),
         data=data,
         is_error=text_of(item, "status") in _FAILED,
-        exit_status=status if isinstance(status, int) and not isinstance(status, bool) else None,
+        exit_status=status_of(item, "exit_code"),
     )

@@ -19,7 +19,7 @@ from timeline.importers.recording import Recording, Report, short_title
 from timeline.importers.response_items import ItemReader
 from timeline.wire import openai_chat
 from timeline.wire.anthropic import joined_text
-from timeline.wire.foreign import text_of
+from timeline.wire.foreign import status_of, text_of
 from timeline.wire.usage import openai_usage, responses_usage
 
 if TYPE_CHECKING:
@@ -153,8 +153,8 @@ class _Reader:
     def _read_result(self, message: Message, extra: Message, number: int) -> None:
         """Read the answer to a call: also where the user refused the command, or its output ended the run."""
         to_call = {} if message.get("role") == "tool" else {"role": "tool", "tool_call_id": self._open[0]}
-        status = extra.get("returncode")
-        known = {"exit_status": status} if isinstance(status, int) and not isinstance(status, bool) else {}
+        status = status_of(extra, "returncode")
+        known = {"exit_status": status} if status is not None else {}
         failed = {"is_error": True} if extra.get("exception_info") else {}
         for index, block in enumerate(self._decode({**message, **to_call}, number)):
             if isinstance(block, ToolResult):

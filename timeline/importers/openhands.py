@@ -16,7 +16,7 @@ from timeline.frozen import compact_json
 from timeline.importers.builder import Origin, RecordingBuilder, client_message, parse_time
 from timeline.importers.recording import Recording, Report, short_title
 from timeline.wire import openai_chat
-from timeline.wire.foreign import arguments_of, object_of, objects_of, text_of
+from timeline.wire.foreign import arguments_of, object_of, objects_of, status_of, text_of
 from timeline.wire.media import attachment_block
 from timeline.wire.usage import openai_usage
 
@@ -154,10 +154,10 @@ class _Reader:
         if not call_id:
             self.builder.add(client_message(text or text_of(event, "message")), origin)
             return
-        status = metadata.get("exit_code", extras.get("exit_code"))
-        is_status = isinstance(status, int) and not isinstance(status, bool) and status >= 0
+        status = status_of(metadata if "exit_code" in metadata else extras, "exit_code")
+        ended = status if status is not None and status >= 0 else None  # -1: it runs on
         failed = _kind(event) == "error" or event.get("success") is False
-        result = ToolResult(call_id=call_id, text=text, is_error=failed, exit_status=status if is_status else None)
+        result = ToolResult(call_id=call_id, text=text, is_error=failed, exit_status=ended)
         self.builder.add_result(result, origin)
 
 

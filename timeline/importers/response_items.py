@@ -14,7 +14,7 @@ from timeline.blocks import CustomBlock, SystemMessage, ToolCall, ToolResult, Us
 from timeline.content.native import NATIVE
 from timeline.frozen import compact_json
 from timeline.importers.builder import Origin, client_message
-from timeline.wire.foreign import arguments_of, text_of
+from timeline.wire.foreign import arguments_of, object_of, status_of, text_of
 from timeline.wire.media import attachment_block
 from timeline.wire.openai_chat import parts_of
 from timeline.wire.responses_approvals import ANSWER, answer_block
@@ -277,9 +277,7 @@ def _exit_status(text: str) -> int | None:
             value = json.loads(text)
         except (ValueError, RecursionError):
             return None
-        metadata = value.get("metadata") if isinstance(value, dict) else None
-        status = metadata.get("exit_code") if isinstance(metadata, dict) else None
-        return status if isinstance(status, int) and not isinstance(status, bool) else None
+        return status_of(object_of(value, "metadata"), "exit_code")
     found = _EXIT.search(text, 0, _OPENING_LINES)
     return int(found.group(1)) if found else None
 

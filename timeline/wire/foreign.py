@@ -70,6 +70,12 @@ def object_of(value: Any, key: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def status_of(fields: dict[str, Any], key: str) -> int | None:
+    """Return the exit status in a field of an object; None where there is no whole number."""
+    value = fields.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
 def objects_of(value: Any, key: str) -> list[dict[str, Any]]:
     """Return the objects in a field that is a list; none where there is no list."""
     found = value.get(key) if isinstance(value, dict) else None
