@@ -74,9 +74,11 @@ async def _subagents_of(store: EventStore, conversations: Sequence[str]) -> list
     async for info in store.conversations():
         if info.parent is not None and info.parent.relation == "subagent":
             begun.setdefault(info.parent.conversation, []).append(info.id)
-    found = [*conversations]
+    found, known = [*conversations], {*conversations}
     for one in found:
-        found += [id_ for id_ in begun.get(one, ()) if id_ not in found]
+        new = [id_ for id_ in begun.get(one, ()) if id_ not in known]
+        found += new
+        known.update(new)
     return found[len(conversations) :]
 
 
