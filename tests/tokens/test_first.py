@@ -154,6 +154,33 @@ def test_an_engine_can_be_started_before_it_is_needed() -> None:
     assert done.stdout == "200001\n"
 
 
+@pytest.mark.parametrize(
+    ("characters", "engine"),
+    [(90_000, "[]"), (4_000_000, "['tiktoken']"), (6_000_000, "['toktok']"), (None, "['toktok']")],
+)
+def test_the_engine_is_the_one_that_needs_the_least_time_for_so_many_characters(
+    characters: int | None, engine: str
+) -> None:
+    """What toktok gains for each character, it loses at its start; a few characters need no engine at all."""
+    program = (
+        "import sys\nfrom timeline.tokens import start_engine\n"
+        f"start_engine(characters={characters})\n"
+        "print(sorted({'tiktoken', 'toktok'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == engine
+
+
+def test_an_engine_that_runs_stays_whatever_is_to_come(name: str) -> None:
+    """A second one would take its start and its memory once more."""
+    counter = FirstCounter(name)
+    counter.start(1_000_000)
+    engine = counter.engine
+    counter.start(None)
+    assert counter.engine is engine
+    assert isinstance(engine, TiktokenCounter)
+
+
 def test_an_estimate_has_no_engine_to_start() -> None:
     """A policy may count by it, and the program need not ask by what."""
     start_engine("chars4")

@@ -16,7 +16,7 @@ from timeline.cli.completing import complete_policy
 from timeline.cli.options import DEFAULT_DATABASE, AsJson, Db, FromCall
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 
 class CacheOption(StrEnum):
@@ -30,6 +30,8 @@ class CacheOption(StrEnum):
 
 _POLICIES: Final = ("none", "balanced")
 _LIMIT: Final = 200_000
+_BYTES_A_CHARACTER: Final = 3
+"""Bytes of a recording for each character that is counted: recorded ones have 1.6 to 4."""
 
 _Files: TypeAlias = Annotated[
     list[Path],
@@ -163,7 +165,7 @@ def lab(
             }
         )
         return validation.validate(files, prices, calls=calls, as_json=as_json)
-    with _engine_started_meanwhile():
+    with _engine_started_meanwhile(_characters(files)):
         from timeline.cli.lab import tables as command
         from timeline.cli.lab.stored import exported
 
@@ -187,19 +189,27 @@ def lab(
 
 
 @contextmanager
-def _engine_started_meanwhile() -> Iterator[None]:
+def _engine_started_meanwhile(characters: int | None) -> Iterator[None]:
     """Start the tokenizer in a thread while modules are imported, which takes as long; then the thread has ended.
 
     The processes that replay are forks of this one, so that it may have no other thread by then.
     """
     from timeline.tokens import start_engine
 
-    starting = Thread(target=start_engine)
+    starting = Thread(target=start_engine, kwargs={"characters": characters})
     starting.start()
     try:
         yield
     finally:
         starting.join()
+
+
+def _characters(files: Sequence[Path]) -> int | None:
+    """Return about how many characters of the files will be counted; None where one is a stored conversation."""
+    try:
+        return sum(path.stat().st_size for path in files) // _BYTES_A_CHARACTER
+    except OSError:  # it is an id, or the command will say what is wrong with it
+        return None
 
 
 def _refuse_policies(given: Mapping[str, object]) -> None:
