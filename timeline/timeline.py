@@ -1454,7 +1454,7 @@ class Timeline(TimelineView):
 
     # The loop of an agent
 
-    async def messages(self, wire: MessageWire, *, model: str = "") -> list[dict[str, Any]]:
+    async def messages(self, wire: MessageWire, *, model: str = "") -> list[Any]:
         """Return all that was said, in a provider's form: no summaries, nothing hidden, no cache markers.
 
         With this, a runtime that keeps its history nowhere else can go on after a restart. Messages that left the

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from inspect import Parameter, signature
 from typing import TYPE_CHECKING, assert_type
 
 import pytest
 
 import timeline
 from timeline import CompactedMessages, Policy, RenderedContext, Timeline, compact_messages, open_store, policies, sync
-from timeline.blocks import ToolCall, UserPrompt
+from timeline.blocks import AssistantCompletion, ToolCall, ToolResult, UserPrompt
 from timeline.errors import InvalidPolicy
 from timeline.policy.fields import PolicyFields
+from timeline.ports import Summarizer, TokenCounter
 
 if TYPE_CHECKING:
-    from anthropic.types import TextBlockParam, ToolParam
-    from openai.types.chat import ChatCompletionToolParam
+    from collections.abc import Callable
+
+    from anthropic.types import MessageParam, TextBlockParam, ToolParam
+    from openai.types.chat import ChatCompletionMessageParam, ChatCompletionToolParam
+
+    from timeline.fold.window import Item
 
 
 async def test_system_prompts_and_tools_are_handed_over_as_the_sdks_type_them() -> None:
@@ -31,6 +37,42 @@ async def test_system_prompts_and_tools_are_handed_over_as_the_sdks_type_them() 
             ["read"],
         )
         assert (await conversation.render(tools=of_chat)).to_openai_chat()["tools"] == of_chat
+
+
+async def test_messages_come_back_as_the_sdks_type_them() -> None:
+    """The lists of a log and of a step go into a client as they are, which takes no plain dicts."""
+    async with open_store("memory://") as store:
+        conversation = await Timeline.open(store, "cards")
+        await conversation.append(UserPrompt(text="Build a flashcard app."), AssistantCompletion(text="Done."))
+        said: list[MessageParam] = await conversation.messages("anthropic")
+        step = await conversation.step_hook("openai_chat").prepare_step(
+            messages=await conversation.messages("openai_chat")
+        )
+        prepared: list[ChatCompletionMessageParam] = step["messages"]
+        assert (
+            [message["role"] for message in said] == [message["role"] for message in prepared] == ["user", "assistant"]
+        )
+
+
+async def test_an_open_call_is_known_to_be_a_call() -> None:
+    """A resumed step reads its id and its arguments without a check of its type; and it is an item as any other."""
+    async with open_store("memory://") as store:
+        conversation = await Timeline.open(store, "cards")
+        await conversation.append(UserPrompt(text="Look."), ToolCall(call_id="1", name="ls", arguments={"path": "src"}))
+        [waiting] = conversation.window.open_calls()
+        assert assert_type(waiting.block, ToolCall).arguments == {"path": "src"}
+        await conversation.append(ToolResult(call_id=waiting.block.call_id, text="app.py"))
+        items: list[Item] = [*conversation.window.items, waiting]
+        assert [item.block.type for item in items[1:]] == ["react.tool.call", "react.tool.result", "react.tool.call"]
+
+
+@pytest.mark.parametrize(
+    "method", [Summarizer.summarize, TokenCounter.count, TokenCounter.count_many, TokenCounter.truncate]
+)
+def test_what_an_application_implements_may_call_its_arguments_as_it_likes(method: Callable[..., object]) -> None:
+    """They come by position; pyright refused a summarizer whose argument had another name."""
+    given = [each for each in signature(method).parameters.values() if each.name != "self"]
+    assert {each.kind for each in given} == {Parameter.POSITIONAL_ONLY}
 
 
 def test_a_call_takes_arguments_that_a_variable_holds() -> None:

@@ -123,8 +123,7 @@ def read_messages(
 
 def waiting_calls(window: Window) -> list[ToolCall]:
     """Return the calls of a window that a result without an id may answer: first those of the newest response."""
-    calls = [item.block for item in window.open_calls() if isinstance(item.block, ToolCall)]
-    return sorted(calls, key=lambda call: call.pending)
+    return sorted((item.block for item in window.open_calls()), key=lambda call: call.pending)
 
 
 def wire_of(messages: Sequence[Any], wire: str | None = None) -> str:

@@ -98,9 +98,7 @@ class StepHook:
         self._watch: Stopwatch | None = None
         """Measures the model call of the step that was prepared last."""
 
-    async def prepare_step(
-        self, *, messages: Sequence[Any], now: datetime | None = None
-    ) -> dict[str, list[dict[str, Any]]]:
+    async def prepare_step(self, *, messages: Sequence[Any], now: datetime | None = None) -> dict[str, list[Any]]:
         """Append the new messages of a loop, compact if that is due, and return the messages to send.
 
         Messages that the log holds already are not appended again, whether an earlier step, `on_step_finish`, `record`

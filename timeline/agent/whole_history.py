@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from timeline.ports import EventStore
 
 
-async def whole_messages(
-    store: EventStore, conversation: str, wire: MessageWire, *, model: str
-) -> list[dict[str, Any]]:
+async def whole_messages(store: EventStore, conversation: str, wire: MessageWire, *, model: str) -> list[Any]:
     """Return what was said, in a provider's form. See `Timeline.messages`."""
     encode = encoder(wire)
     disowned = await disowned_versions(store, conversation)
@@ -31,7 +29,7 @@ async def whole_messages(
     entries, _ = Projector().entries(fold.window)
     if not entries:  # without entries, the request would begin with a line in the user's name
         return []
-    messages: list[dict[str, Any]] = encode(NeutralContext(entries=tuple(entries), model=model))[MESSAGES[wire]]
+    messages: list[Any] = encode(NeutralContext(entries=tuple(entries), model=model))[MESSAGES[wire]]
     return messages
 
 

@@ -7,7 +7,7 @@ out, so that the window does not grow with the history. `timeline.fold.fold` mak
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypeGuard, TypeVar
 
 from timeline.blocks import IN_TAIL, Note, RangeSummary, StageDigest, ToolCall, continues
 from timeline.content.native import approved_call
@@ -19,12 +19,19 @@ from timeline.fold.state import NOTHING_YET
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
+    import typing_extensions
+
     from timeline.blocks import Block
     from timeline.events import CompactionCompleted, PolicyOrigin, Replacement
     from timeline.fold.changes import Changes, Form
     from timeline.fold.reported import Reported
     from timeline.fold.stages import Stage
     from timeline.fold.state import FoldState, Lease, Recorded, Setback, Touch
+
+    # Checkers know it, whether it is installed or not; the TypeVar of `typing` has a default from Python 3.13 on.
+    B_co = typing_extensions.TypeVar("B_co", bound=Block, default=Block, covariant=True)
+else:
+    B_co = TypeVar("B_co", covariant=True)
 
 State: TypeAlias = Literal["visible", "abridged", "hidden", "carried", "omitted", "covered", "redacted", "deleted"]
 """The one state of a block (design: Invariants). A live item is never ``covered`` or ``deleted``."""
@@ -52,8 +59,8 @@ class Hide:
     counter: str = ""
 
 
-class Item(NamedTuple):
-    """A live block and the decisions about it.
+class Item(NamedTuple, Generic[B_co]):
+    """A live block and the decisions about it. To a type checker, `Item` is one of any block.
 
     It is a tuple, since one is made for every block that is appended or loaded: a frozen dataclass takes six times as
     long to make, and four times as long to change.
@@ -81,7 +88,7 @@ class Item(NamedTuple):
 
     version: int
     place: int
-    block: Block
+    block: B_co
     tokens: int
     response: int = 0
     answers: int | None = None
@@ -398,19 +405,15 @@ class Window:
         apart.update(item.version for item in self.items[end:] if item.version <= last)
         return Covers(ranges=_parted(taken[0].place, last, apart), summaries=tuple(sorted({*live, *earlier})))
 
-    def unanswered(self) -> tuple[Item, ...]:
+    def unanswered(self) -> tuple[Item[ToolCall], ...]:
         """Return the calls that no live result answers, oldest first; an omitted call waits for none."""
         answered = {i.answers for i in self.items if i.answers is not None}
-        calls = (i for i in self.items if isinstance(i.block, ToolCall) and not i.disowned)
+        calls = (i for i in self.items if _is_call(i) and not i.disowned)
         return tuple(i for i in calls if i.version not in answered)
 
-    def open_calls(self) -> tuple[Item, ...]:
+    def open_calls(self) -> tuple[Item[ToolCall], ...]:
         """Return the calls that may still get a result: of the newest response, or marked pending."""
-        return tuple(
-            i
-            for i in self.unanswered()
-            if i.response == self.response or (isinstance(i.block, ToolCall) and i.block.pending)
-        )
+        return tuple(i for i in self.unanswered() if i.response == self.response or i.block.pending)
 
     @property
     def speaking(self) -> bool:
@@ -423,6 +426,10 @@ class Window:
         if newest is not None and newest.answers is None and (newest.response or newest.block.author == "assistant"):
             return True
         return any(call.response == self.response for call in self.unanswered())
+
+
+def _is_call(item: Item) -> TypeGuard[Item[ToolCall]]:
+    return isinstance(item.block, ToolCall)
 
 
 def _parted(first: int, last: int, apart: Collection[int]) -> tuple[tuple[int, int], ...]:

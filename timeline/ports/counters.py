@@ -16,15 +16,15 @@ class TokenCounter(Protocol):
         """The name that is stored beside every count, such as ``o200k_base``."""
         ...
 
-    def count(self, text: str) -> int:
+    def count(self, text: str, /) -> int:
         """Count one text's tokens."""
         ...
 
-    def count_many(self, texts: Sequence[str]) -> list[int]:
+    def count_many(self, texts: Sequence[str], /) -> list[int]:
         """Count many texts, on several cores where that helps."""
         ...
 
-    def truncate(self, text: str, tokens: int) -> str:
+    def truncate(self, text: str, tokens: int, /) -> str:
         """Return the longest prefix of a text, at a character boundary, that counts at most ``tokens``."""
         ...
 

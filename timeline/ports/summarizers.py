@@ -137,7 +137,7 @@ class Summarizer(Protocol):
         """The name that is stored beside every summary."""
         ...
 
-    async def summarize(self, request: SummaryRequest) -> Summary:
+    async def summarize(self, request: SummaryRequest, /) -> Summary:
         """Answer a request; the text counts at most ``request.max_tokens``.
 
         Raises:
