@@ -115,12 +115,12 @@ async def copy_store(
     Example:
         ```python
         from timeline import Timeline, open_store
-        from timeline.portable import copy_store
+        from timeline.portable import Copied, copy_store
 
         store, other = await open_store("memory://"), await open_store("memory://")
         await Timeline.open(store, "cards")
-        copied = [done async for done in copy_store(store, other)]
-        assert copied[0].head == await other.chain_head("cards")
+        [copied] = [done async for done in copy_store(store, other)]
+        assert isinstance(copied, Copied) and copied.head == await other.chain_head("cards")
         ```
     """
     if not await into.head():
