@@ -13,6 +13,7 @@ from timeline.blocks import AssistantCompletion, ToolCall, ToolResult, UserPromp
 from timeline.errors import InvalidPolicy
 from timeline.policy.fields import PolicyFields
 from timeline.ports import Summarizer, TokenCounter
+from timeline.sync import twins
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,7 +108,16 @@ def test_calls_without_await_have_the_options_of_those_with_it() -> None:
         conversation = sync.Timeline.open(store, "cards")
         conversation.append(UserPrompt(text="Build a flashcard app."))
         assert assert_type(conversation.render(system="Be brief."), RenderedContext).version == 2
+        assert assert_type(conversation.retry_with_compaction(lambda context: context.version), int) > 2
         with pytest.raises(TypeError):
             conversation.step_hook("anthropic", sytem="Be brief.")  # type: ignore[call-arg]
         with pytest.raises(TypeError):
             sync.rehearse(store, clocks=None)  # type: ignore[call-arg]
+
+
+def test_calls_without_await_are_methods_to_every_type_checker() -> None:
+    """To some checkers a `Callable` in a class is no method, so that each call lacked an argument; a descriptor is."""
+    makers = (twins.blocking, twins.iterating, twins.calling, sync._giving)
+    made = [str(maker.__annotations__["return"]).partition("[")[0] for maker in makers]
+    assert made == ["Method", "Method", "AskingMethod", "Method"]
+    assert all("__get__" in vars(getattr(twins, name)) for name in made)

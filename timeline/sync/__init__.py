@@ -37,7 +37,17 @@ from timeline.ports import EventStore
 from timeline.retention import rehearse as rehearse_async
 from timeline.retention import scavenge as scavenge_async
 from timeline.sync.loop_thread import LoopThread
-from timeline.sync.twins import Twin, blocking, calling, iterating, like, plain_events, twin_of_function, twin_of_method
+from timeline.sync.twins import (
+    Method,
+    Twin,
+    blocking,
+    calling,
+    iterating,
+    like,
+    plain_events,
+    twin_of_function,
+    twin_of_method,
+)
 from timeline.timeline import Timeline as AsyncTimeline
 from timeline.view import TimelineView as AsyncTimelineView
 
@@ -125,14 +135,14 @@ def _opening(
 
 def _giving(
     method: Callable[Concatenate[Any, P], Coroutine[Any, Any, Any]], face: Callable[[LoopThread, Any], V]
-) -> Callable[Concatenate[Any, P], V]:
+) -> Method[P, V]:
     """Make the twin of a method that returns another conversation."""
 
     @wraps(method)
     def give(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> V:
         return face(self._portal, self._portal.call(partial(getattr(self._inner, method.__name__), *args, **kwargs)))
 
-    return give
+    return cast("Method[P, V]", give)
 
 
 class Store(Twin):

@@ -9,7 +9,7 @@ from collections.abc import Coroutine, Iterable
 from contextlib import suppress
 from functools import partial, wraps
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, Self, TypeVar, cast, overload
 
 import anyio.to_thread
 
@@ -23,11 +23,50 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 A = TypeVar("A")
+A_co = TypeVar("A_co", covariant=True)
 S = TypeVar("S")
 F = TypeVar("F", bound="Callable[..., Any]")
 
 _END: Final[Any] = object()
+
+
+class Method(Protocol[P, R_co]):
+    """A function in a class, which binds its first argument.
+
+    It says so to type checkers: some of them bind no `Callable` that an attribute of a class holds (ty, pyrefly).
+    """
+
+    def __call__(self, twin: Any, /, *args: P.args, **kwargs: P.kwargs) -> R_co:
+        """Call it with the object."""
+        ...
+
+    @overload
+    def __get__(self, twin: None, kind: type, /) -> Self: ...
+    @overload
+    def __get__(self, twin: object, kind: type, /) -> Callable[P, R_co]: ...
+
+
+class Asking(Protocol[A_co, P]):
+    """A bound `AskingMethod`."""
+
+    def __call__(self, function: Callable[[A_co], R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Return what the function does."""
+        ...
+
+
+class AskingMethod(Protocol[A_co, P]):
+    """A `Method` that takes a function and returns what that one returns."""
+
+    def __call__(self, twin: Any, function: Callable[[A_co], R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call it with the object."""
+        ...
+
+    @overload
+    def __get__(self, twin: None, kind: type, /) -> Self: ...
+    @overload
+    def __get__(self, twin: object, kind: type, /) -> Asking[A_co, P]: ...
 
 
 class Twin:
@@ -74,35 +113,35 @@ def answered(answer: Any) -> Any:
     return answer
 
 
-def blocking(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]) -> Callable[Concatenate[Any, P], R]:
+def blocking(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]) -> Method[P, R]:
     """Make the twin of a coroutine method."""
 
     @wraps(method)
     def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
         return cast("R", self._portal.call(partial(getattr(self._inner, method.__name__), *args, **kwargs)))
 
-    return call
+    return cast("Method[P, R]", call)
 
 
 def calling(
     method: Callable[Concatenate[Any, Callable[[A], Awaitable[Any]], P], Coroutine[Any, Any, Any]],
-) -> Callable[Concatenate[Any, Callable[[A], R], P], R]:
+) -> AskingMethod[A, P]:
     """Make the twin of a method that takes an asynchronous function; the twin takes an ordinary one.
 
     The function runs in a thread of its own, so that the loop can serve other threads and the function meanwhile.
     """
 
     @wraps(method)
-    def call(self: Any, function: Callable[[A], R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+    def call(self: Any, function: Callable[[A], Any], /, *args: P.args, **kwargs: P.kwargs) -> Any:
         if not callable(function):
             raise InvalidArgument("call", f"must be a function of a context, not of type {type(function).__name__}")
 
-        async def in_thread(argument: A) -> R:
-            return cast("R", answered(await anyio.to_thread.run_sync(function, argument)))
+        async def in_thread(argument: A) -> Any:
+            return answered(await anyio.to_thread.run_sync(function, argument))
 
-        return cast("R", self._portal.call(partial(getattr(self._inner, method.__name__), in_thread, *args, **kwargs)))
+        return self._portal.call(partial(getattr(self._inner, method.__name__), in_thread, *args, **kwargs))
 
-    return call
+    return cast("AskingMethod[A, P]", call)
 
 
 def like(method: Callable[..., Any]) -> Callable[[F], F]:
@@ -137,14 +176,14 @@ def twin_of_method(
     return described
 
 
-def iterating(method: Callable[Concatenate[Any, P], AsyncIterator[R]]) -> Callable[Concatenate[Any, P], Iterator[R]]:
+def iterating(method: Callable[Concatenate[Any, P], AsyncIterator[R]]) -> Method[P, Iterator[R]]:
     """Make the twin of an asynchronous iterator method."""
 
     @wraps(method)
     def iterate(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[R]:
         return _iterate(self, getattr(self._inner, method.__name__)(*args, **kwargs))
 
-    return iterate
+    return cast("Method[P, Iterator[R]]", iterate)
 
 
 def _iterate(twin: Twin, items: AsyncIterator[R]) -> Iterator[R]:
