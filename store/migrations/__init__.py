@@ -8,6 +8,7 @@ earlier releases wrote.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Final
 
 from timeline.errors import NotAStore, StoreCorrupt, StoreTooNew, StoreTooOld
@@ -51,10 +52,11 @@ STEPS: Final = tuple(apply for _, apply in MIGRATIONS)
 
 APPLICATION_ID: Final = 0x544C_4E45
 """``TLNE`` in the header of the file: this SQLite database is a timeline store (https://sqlite.org/pragma.html)."""
+log: Final = logging.getLogger("timeline.store")
 
 
 def migrate(connection: sqlite3.Connection, file: Path) -> None:
-    """Bring a new or an older store to the newest schema, and make indexes anew that were dropped or changed.
+    """Bring a new or an older store to the newest schema; drop added triggers, and make changed indexes anew.
 
     All steps are one transaction: a store that was interrupted is as it was. A disk syncs four times for each, and a
     new store of its own for each conversation would wait for fifty of these.
@@ -64,7 +66,9 @@ def migrate(connection: sqlite3.Connection, file: Path) -> None:
         NotAStore: the database has another application's tables.
         StoreCorrupt: it holds no record of its migrations.
     """
-    if schema_version(connection, file) == len(MIGRATIONS):
+    version = schema_version(connection, file)
+    _drop_triggers(connection, file)
+    if version == len(MIGRATIONS):
         _mend_indexes(connection)
         return
     connection.execute("BEGIN IMMEDIATE")
@@ -79,6 +83,13 @@ def migrate(connection: sqlite3.Connection, file: Path) -> None:
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
+
+
+def _drop_triggers(connection: sqlite3.Connection, file: Path) -> None:
+    """Drop added triggers before anything is written: one could copy a block to where no redaction reaches it."""
+    for name in tables.triggers(connection):
+        connection.execute(tables.drop(name))
+        log.warning("%s: the trigger %r was removed: it would have changed what is written", file, name)
 
 
 def _mend_indexes(connection: sqlite3.Connection) -> None:

@@ -59,7 +59,7 @@ def triggers(connection: sqlite3.Connection) -> list[str]:
 def drop(trigger: str) -> str:
     """Return the statement that removes a trigger."""
     quoted = trigger.replace('"', '""')
-    return f'DROP TRIGGER main."{quoted}"'
+    return f'DROP TRIGGER IF EXISTS main."{quoted}"'
 
 
 def _columns(connection: sqlite3.Connection, table: str) -> list[tuple[str, str]]:

@@ -53,6 +53,11 @@ def before(sound: Path) -> dict[str, str]:
     return seen
 
 
+def _holding(folder: Path, text: bytes) -> list[str]:
+    """Return the files of a folder that contain a text."""
+    return [file.name for file in folder.iterdir() if text in file.read_bytes()]
+
+
 async def deep(file: Path) -> DeepReport:
     """Verify a store in depth, as the command does."""
     async with open_store(file, readonly=True) as store:
@@ -416,6 +421,26 @@ async def test_a_trigger_that_was_added_is_found_and_removed(
     assert done.left == ()
     assert await problems(file) == []
     assert await reads(file) == before
+
+
+async def test_a_trigger_copies_nothing_that_is_appended_to_a_file_that_somebody_else_made(
+    tmp_path: Path, sound: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It would keep in a table of its own what a redaction then says is in no file of the store."""
+    file = tmp_path / "agent.db"
+    shutil.copy(sound, file)
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("CREATE TABLE kept (payload TEXT)")
+        connection.execute(
+            "CREATE TRIGGER keeps AFTER INSERT ON events BEGIN INSERT INTO kept VALUES (new.payload); END"
+        )
+    async with open_store(file) as store:
+        timeline = await Timeline.open(store, "new", policy=POLICY)
+        [appended] = await timeline.append(UserPrompt(text="The word is sesame-7731."))
+        report = await timeline.redact(appended.path, reason="a secret")
+    assert (report.physical, report.left) == (True, {})
+    assert not _holding(tmp_path, b"sesame-7731")
+    assert "the trigger 'keeps' was removed" in caplog.text
 
 
 @pytest.mark.parametrize("readonly", [True, False])
