@@ -37,6 +37,8 @@ _BITS: Final = 13
 _MEMORY: Final = 7
 _WORTH: Final = 0.9
 """A payload that is not at least a tenth smaller stays as it is."""
+_MOST: Final = 1_000_000_000
+"""Bytes of the longest text that SQLite stores: one that unpacks to more was never packed from a row."""
 
 
 def packed(payload: bytes) -> bytes | None:
@@ -54,7 +56,7 @@ def packed_whole(text: str) -> bytes:
 def unpacked_whole(body: object) -> str:
     """Read a long text that was packed; empty for a damaged one, whose checksum then reports the damage."""
     try:
-        return zlib.decompress(body).decode(errors="replace")  # type: ignore[arg-type] # whatever the column holds
+        return _bounded(zlib.decompressobj(), body)  # type: ignore[arg-type] # whatever the column holds
     except (zlib.error, TypeError):
         return ""
 
@@ -62,7 +64,12 @@ def unpacked_whole(body: object) -> str:
 def unpacked(body: bytes) -> str:
     """Read a packed payload; empty for a damaged one, whose checksum then reports the damage."""
     try:
-        reader = zlib.decompressobj(-_BITS, zdict=_DICTIONARIES[body[0]])
-        return (reader.decompress(body[1:]) + reader.flush()).decode(errors="replace")
+        return _bounded(zlib.decompressobj(-_BITS, zdict=_DICTIONARIES[body[0]]), body[1:])
     except (zlib.error, LookupError, TypeError):
         return ""
+
+
+def _bounded(reader: zlib._Decompress, body: bytes) -> str:
+    """Read a packed text; empty for a longer one than a store holds: a few megabytes may unpack to any length."""
+    text = reader.decompress(body, _MOST + 1)
+    return "" if len(text) > _MOST else text.decode(errors="replace")

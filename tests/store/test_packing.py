@@ -17,7 +17,7 @@ from tests.downgrade import before_packing
 from timeline.blocks import ToolCall
 from timeline.events import BlockAppended, BlockRedacted, BlocksHidden, Replacement
 from timeline.ports import Snapshot
-from timeline.store.packing import packed, unpacked
+from timeline.store.packing import packed, packed_whole, unpacked, unpacked_whole
 from timeline.store.sqlite import packing
 from timeline.store.sqlite.store import SQLiteStore
 from timeline.store.testing import block_event, compaction, event, events, fork
@@ -71,6 +71,16 @@ def test_a_payload_of_a_few_hundred_bytes_is_packed_to_less_than_half() -> None:
     body = packed(text)
     assert body is not None
     assert len(body) < len(text) / 2
+
+
+def test_a_text_that_unpacks_to_more_than_a_store_holds_is_damaged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few megabytes that somebody put into a row could take all memory; the checksum reports the empty text."""
+    body, whole = packed(b"a" * 100_001), packed_whole("a" * 100_001)
+    assert body is not None
+    monkeypatch.setattr("timeline.store.packing._MOST", 100_001)
+    assert len(unpacked(body)) == len(unpacked_whole(whole)) == 100_001
+    monkeypatch.setattr("timeline.store.packing._MOST", 100_000)
+    assert len(unpacked(body)) == len(unpacked_whole(whole)) == 0
 
 
 async def test_what_a_compaction_covers_is_packed_and_reads_the_same(tmp_path: Path) -> None:
