@@ -6,6 +6,7 @@ import pytest
 
 from tests.scenes import (
     AT,
+    COUNTER,
     answer,
     apply,
     call,
@@ -19,19 +20,21 @@ from tests.scenes import (
     window_of,
     words,
 )
-from timeline.blocks import Note, StageDigest
+from timeline.blocks import Note, RangeSummary, StageDigest
 from timeline.events import (
     BlockRedacted,
     BlocksHidden,
     BlocksPinned,
     BlocksRevealed,
     BlocksUnpinned,
+    CompactionCompleted,
     ContextRendered,
     Covers,
     ModelCalled,
     PolicyChanged,
     Replacement,
     UnknownPayload,
+    WrittenBy,
 )
 from timeline.events.other_payloads import CompactionFailed, HookFailed
 from timeline.fold.fold import Fold
@@ -143,6 +146,25 @@ def test_a_later_summary_supersedes_the_one_before() -> None:
     assert window.compactions == 2
     assert window.compaction is not None
     assert window.compaction.covers.summaries == (6,)
+
+
+def test_a_summary_that_only_a_range_covers_leaves_with_its_block() -> None:
+    """So the page of the bytes says it; only a forged log leaves the summary out of those that it names."""
+    fold = fold_of(*turn(), *turn())
+    first = compact_fold(fold, 3)
+    grow(fold, *turn())
+    payload = CompactionCompleted(
+        block=RangeSummary(turn_id="c", path="su:c.conv.range.summary.2", text=words(10), at=AT),
+        tokens=10,
+        counter=COUNTER.name,
+        covers=Covers(ranges=((2, first),)),
+        round=2,
+        written_by=WrittenBy(summarizer="hand"),
+    )
+    second = fold.version + 1
+    apply(fold, second, payload)
+    assert [item.version for item in fold.window.items] == [second, 7, 8]
+    assert [summary.round for summary in fold.window.summaries] == [2]
 
 
 def test_what_was_carried_is_covered_when_the_next_compaction_does_not_carry_it() -> None:

@@ -339,8 +339,8 @@ class Fold:
         place = covers.ranges[0][0] if covers.ranges else version
         live = [i._replace(carried=True) if i.version in carried else i for i in self._items]
         kept = [i for i in live if i.version in carried or i.version not in covers]
-        superseded = {i.block.path for i in self._items if i.version in covers.summaries}
-        self._summaries = [s for s in self._summaries if s.block.path not in superseded]
+        staying = {i.block.path for i in kept if i.version not in covers.summaries}
+        self._summaries = [s for s in self._summaries if s.block.path in staying]
         self._state = self._state.compacted(payload)
         kept.append(Item(version, place, payload.block, payload.tokens, changed_at=version, counter=payload.counter))
         # Rebuild before the summaries are sorted: their order is that of their blocks' new positions.
