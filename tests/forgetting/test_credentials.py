@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import random
+from time import thread_time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -252,3 +253,12 @@ def test_private_keys_that_never_end_take_no_time() -> None:
 def test_dotted_words_that_begin_like_a_credential_take_no_time() -> None:
     """A digit is looked for within the length of one, not to the end of the page."""
     assert credentials_in("M." * 200_000) == []
+
+
+@pytest.mark.parametrize("unit", ["al-٣٣٣", "sk-6n1٣Zéé"])
+def test_a_text_of_another_script_between_beginnings_of_keys_is_read_in_time(unit: str) -> None:
+    """Each beginning was followed to the end of the text: a page of 100 KB took half a minute."""
+    text = unit * 15_000
+    began = thread_time()
+    assert masked(text) == text
+    assert thread_time() - began < 2

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 _KNOWN: Final = (
     *((kind, hints, re.compile(shape)) for kind, hints, shape in SHAPES),
     *(
-        (kind, hints, re.compile(rf"{EDGE}(?:{'|'.join(map(re.escape, hints))}){rest}{END}"))
+        # In ASCII, as the edge is: letters of other scripts would let a search begin again and again within one word.
+        (kind, hints, re.compile(rf"{EDGE}(?:{'|'.join(map(re.escape, hints))}){rest}{END}", re.ASCII))
         for kind, hints, rest in BEGINNINGS
     ),
 )
