@@ -1227,9 +1227,9 @@ class Timeline(TimelineView):
 
         This is ``/undo``, "rewind to here" and "ask again" for a runtime that keeps no list of messages. What left is
         omitted with the reason ``abandoned``: no model and no summarizer sees it, and `messages` lacks it. A compaction
-        that covers any of it is undone in the same append. `reveal` of one of the blocks takes all of them back. A
-        message leaves as a whole, and so does a response with its results; the result of an earlier call stays, and so
-        does a redacted block. This reads the whole log.
+        that covers any of it is undone in the same append. `reveal` of one of the blocks takes all of them back, and
+        what left after them if nothing was appended in between. A message leaves as a whole, and so does a response
+        with its results; the result of an earlier call stays, and so does a redacted block. This reads the whole log.
 
         Args:
             path: path or address of the first block that leaves; by default the newest prompt of the history. If there
@@ -1297,7 +1297,8 @@ class Timeline(TimelineView):
     async def reveal(self, path: str, *, now: datetime | None = None) -> None:
         """Show a hidden or abridged block in full; from now on no render hides or abridges it.
 
-        An abandoned block comes back together with all that was abandoned with it. ``path`` is a path or an address.
+        An abandoned block comes back together with all that was abandoned with it, or after it with nothing appended in
+        between. ``path`` is a path or an address.
 
         Raises:
             BlockNotFound: the conversation has no such block.

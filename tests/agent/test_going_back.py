@@ -43,6 +43,33 @@ async def test_reveal_of_one_block_takes_all_of_them_back() -> None:
     assert await shown(timeline) == [block.path for block in blocks]
 
 
+async def test_of_turns_that_were_taken_back_one_after_the_other_the_last_one_comes_back_first() -> None:
+    """Undo, undo, redo, redo, in another process, too: each redo gives what was sent before the undo."""
+    store = MemoryStore()
+    timeline = await opened(store)
+    for number in range(3):
+        await timeline.append(UserPrompt(text=f"question {number}"), answer(3))
+    seen = [await said(timeline)]
+    left = []
+    for _ in range(2):
+        left.append((await timeline.go_back())[0])
+        seen.append(await said(timeline))
+    other = await Timeline.open(store, timeline.id)
+    for before in reversed(seen[:-1]):
+        await other.reveal(left.pop().path)
+        assert await said(other) == before
+
+
+async def test_the_first_of_several_turns_that_were_taken_back_brings_all_of_them() -> None:
+    """It stands behind the others: alone it would answer a prompt that is not there."""
+    timeline = await opened(MemoryStore())
+    blocks = await timeline.append(prompt(5), answer(3), prompt(7), answer(9))
+    await timeline.go_back()
+    await timeline.go_back()
+    await timeline.reveal(blocks[3].path)
+    assert await shown(timeline) == [block.path for block in blocks]
+
+
 async def test_going_back_behind_a_compaction_shows_again_what_stays_and_may_compact_again() -> None:
     """The summary knew of what left, so it goes; unlike an undo by hand this holds no later render."""
     timeline = await opened(MemoryStore(), policy=small_policy(max_tokens=4_000))

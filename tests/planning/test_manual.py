@@ -169,6 +169,18 @@ def test_reveal_takes_back_what_was_disowned_for_the_same_reason_with_nothing_ap
     assert reveal(fold.window, item_at(fold, 4)).versions == (4,)
 
 
+@pytest.mark.parametrize(("version", "back"), [(3, (3,)), (4, (3, 4)), (5, (3, 4, 5))])
+def test_reveal_gives_back_no_more_than_the_newest_step_in_which_the_application_went_back(
+    version: int, back: tuple[int, ...]
+) -> None:
+    """What was popped before it stays away; what was popped behind it comes with it."""
+    fold = fold_of(prompt(), answer(), answer(response_id="m2"), answer(response_id="m3"))
+    for gone, facts in ((5, {}), (4, {"behind": 4}), (3, {})):
+        left = BlocksHidden(mode="omit", reason=ABANDONED, blocks=(Replacement(version=gone),), facts=facts)
+        apply(fold, fold.version + 1, left)
+    assert reveal(fold.window, item_at(fold, version)).versions == back
+
+
 @pytest.mark.parametrize(("version", "state"), [(2, "visible"), (3, "carried"), (4, "redacted")])
 def test_what_is_not_hidden_cannot_be_revealed(version: int, state: str) -> None:
     """The refusal names the state that it is in."""

@@ -48,7 +48,7 @@ async def go_back(conversation: Conversation, path: str | None, at: datetime | N
     async def choose() -> Departure:
         blocks = blocks_left(await log.since(first - 1), version)
         left[:] = blocks.values()
-        return Departure(abandoned=tuple(blocks))
+        return Departure(abandoned=tuple(blocks), behind=min(blocks, default=None))
 
     async def place(turns: Turns) -> Sequence[Draft]:
         del turns

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
-from timeline.events import ABANDONED, BlocksHidden, BlocksRevealed, Replacement
+from timeline.events import ABANDONED, BEHIND, BlocksHidden, BlocksRevealed, Replacement
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -40,10 +40,14 @@ class Draft(NamedTuple):
 
 
 class Departure(NamedTuple):
-    """The versions that a framework's history left, and those that it left before and has again."""
+    """The versions that a framework's history left, and those that it left before and has again.
+
+    ``behind`` is the version behind which an application went back, by name; None where a list or session shows it.
+    """
 
     abandoned: tuple[int, ...] = ()
     revived: tuple[int, ...] = ()
+    behind: int | None = None
 
     @property
     def versions(self) -> tuple[int, ...]:
@@ -54,7 +58,8 @@ class Departure(NamedTuple):
         """Return the events for it. The tail is omitted last, since the turn goes on from what is shown then."""
         again: list[Payload] = [BlocksRevealed(versions=self.revived)] if self.revived else []
         gone = tuple(Replacement(version=version) for version in self.abandoned)
-        return [*again, *([BlocksHidden(mode="omit", reason=ABANDONED, blocks=gone)] if gone else [])]
+        facts = {} if self.behind is None else {BEHIND: self.behind}
+        return [*again, *([BlocksHidden(mode="omit", reason=ABANDONED, blocks=gone, facts=facts)] if gone else [])]
 
 
 class Log(Protocol):

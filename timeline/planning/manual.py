@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from timeline.blocks import Note, StageDigest, ToolCall
 from timeline.errors import BlockProtected, InvalidArgument
-from timeline.events import BlocksHidden, BlocksPinned, BlocksRevealed, BlocksUnpinned, Replacement
+from timeline.events import BEHIND, BlocksHidden, BlocksPinned, BlocksRevealed, BlocksUnpinned, Replacement
 from timeline.fold.counts import replaced_call_tokens
 from timeline.fold.groups import atomic_groups
 from timeline.frozen import repair_text
@@ -62,8 +62,9 @@ def hide(
 def reveal(window: Window, item: Item) -> BlocksRevealed:
     """Plan to show a hidden or abridged block in full, and the omitted blocks of its group.
 
-    An abandoned block comes back with all that was abandoned together with it. Decisions right behind one another count
-    as together, with nothing appended in between: a session whose items are popped is abandoned bit by bit.
+    An abandoned block comes back with all that was abandoned together with it, or after it with nothing appended in
+    between: of two turns that `go_back` took one after the other, the one that it took last comes back alone. What a
+    list or a session left bit by bit, with nothing appended in between, was abandoned together.
 
     Raises:
         BlockProtected: the block is shown in full, or was redacted.
@@ -107,11 +108,17 @@ def group_of(window: Window, item: Item) -> list[Item]:
 
 
 def _disowned_with(window: Window, hide: Hide) -> list[Item]:
-    """Return the live items that a decision disowned, and those of decisions with its reason right around it."""
+    """Return the live items that a decision disowned, and those of decisions with its reason right around it.
+
+    What is before it is left out from the newest step on in which an application went back.
+    """
     appended = sorted(item.version for item in window.items)
     apart = bisect(appended, hide.version)
-    same = (i for i in window.items if i.disowned and i.hide is not None and i.hide.reason == hide.reason)
-    return [i for i in same if i.hide is not None and bisect(appended, i.hide.version) == apart]
+    same = [(i, i.hide) for i in window.items if i.disowned and i.hide is not None and i.hide.reason == hide.reason]
+    around = [(i, its) for i, its in same if bisect(appended, its.version) == apart]
+    steps = {its.version for _, its in around if BEHIND in its.facts and its.version <= hide.version}
+    first = hide.version if hide.version in steps else max(steps, default=0) + 1
+    return [i for i, its in around if its.version >= first]
 
 
 def check_may_hide(window: Window, item: Item) -> None:
