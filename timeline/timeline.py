@@ -611,6 +611,9 @@ class Timeline(TimelineView):
         """
         return follow(self._store, self.id, after=self.version if after is None else after, interval=interval)
 
+    async def _come_up_to_date(self) -> None:
+        await self._conversation.catch_up()
+
     async def _find(self, name: str) -> FoundBlock:
         return await find_readable(self._store, self.id, name)  # what another writer appended since is in view too
 

@@ -5,8 +5,10 @@ Rendering here is a dry run: it takes the same decisions as a recorded render, a
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from typing import TYPE_CHECKING
 
+from timeline import checks
 from timeline.blocks import Block, RangeSummary
 from timeline.checks import block_name, moment
 from timeline.engine.renderer import Renderer
@@ -15,6 +17,7 @@ from timeline.events import BlockRedacted, CompactionCompleted
 from timeline.facts.full_record import MOST, read_back
 from timeline.facts.name_list import asked_list
 from timeline.fold.window import tombstone
+from timeline.log.backwards import blocks_backwards
 from timeline.log.blocks_by_name import find_block
 from timeline.log.dry_run import DryRunLog
 from timeline.log.history import record_within
@@ -22,12 +25,13 @@ from timeline.log.name_lists import read_list
 from timeline.projection.notebook import notebook_html
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncIterator, Collection, Sequence
     from datetime import datetime
 
     from timeline.engine.compactor import Compactor
     from timeline.engine.conversation import ConversationView
     from timeline.events.addresses import Address
+    from timeline.fold.states import BlockState
     from timeline.fold.window import Window
     from timeline.frozen import JsonInput
     from timeline.log.blocks_by_name import FoundBlock
@@ -144,6 +148,51 @@ class TimelineView:
         block_name("path", path)
         _, block = await self._addressed(path)
         return block
+
+    async def history(
+        self, *, types: Collection[str] | None = None, before: int | None = None, page: int = 500
+    ) -> AsyncIterator[BlockState]:
+        """Iterate over all blocks of the conversation with their states, the newest first: covered and abandoned too.
+
+        From this list a user chooses where to go back to, with `Timeline.go_back`, or to fork. It reads ``page`` events
+        at a time, so that the newest part of a long log costs what that part costs. What is appended meanwhile is not
+        in it.
+
+        Args:
+            types: the types of blocks to return, such as ``["user.prompt"]``; all of them unless given.
+            before: version of the block before which to begin; by default at the newest. This also reads the decisions
+                behind that version.
+            page: number of events to read at a time.
+
+        Example:
+            ```python
+            from timeline import Timeline, open_store
+
+            store = await open_store("memory://")
+            timeline = await Timeline.open(store, "cards")
+            await timeline.append({"type": "user.prompt", "text": "Build a flashcard app."})
+            await timeline.append({"type": "user.prompt", "text": "Delete it."})
+            await timeline.go_back()
+            rows = [row async for row in timeline.history(types=["user.prompt"])]
+            assert [(row.address, row.state, row.abandoned) for row in rows] == [
+                ("@3", "omitted", True),
+                ("@2", "visible", False),
+            ]
+            ```
+        """
+        if types is not None:
+            checks.texts("types", types)
+        if before is not None:
+            checks.version_number("before", before)
+        checks.positive("page", page)
+        await self._come_up_to_date()
+        rows = blocks_backwards(self._store, self.window, types=types, before=before, page=page)
+        async with aclosing(rows):
+            async for row in rows:
+                yield row
+
+    async def _come_up_to_date(self) -> None:
+        """Read what is to be in view besides: of the past, nothing."""
 
     async def _addressed(self, name: str) -> tuple[Address, Block]:
         """Return the block of a path or address in full, and its address as this conversation prints it."""

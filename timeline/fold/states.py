@@ -7,6 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from timeline.events import BlockAppended, CompactionCompleted, CompactionReverted, appended_block
+from timeline.events.addresses import Address
 from timeline.fold.fold import Fold
 
 if TYPE_CHECKING:
@@ -21,7 +22,14 @@ if TYPE_CHECKING:
 class BlockState:
     """A block of the log with its one state, and the version of the live summary that covers it.
 
-    ``state`` is None for a hole in the coverage: neither live nor covered. `verify` reports it.
+    Attributes:
+        version: of the event that appended it.
+        block: the block as it was appended; of a redacted one, its tombstone.
+        tokens: its count when shown in full.
+        state: None for a hole in the coverage: neither live nor covered. `verify` reports it.
+        covered_by: version of the live summary that covers it; None of any other block.
+        abandoned: the history went back behind it, so that neither a model nor a summary knows of it. `block_states`
+            does not say.
     """
 
     version: int
@@ -29,6 +37,12 @@ class BlockState:
     tokens: int
     state: State | None
     covered_by: int | None = None
+    abandoned: bool = False
+
+    @property
+    def address(self) -> str:
+        """The block's address in its conversation: ``@152``."""
+        return str(Address(self.version))
 
 
 def states_of(window: Window, taken_back: Collection[int] = ()) -> Callable[[int], tuple[State | None, int | None]]:

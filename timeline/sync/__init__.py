@@ -325,6 +325,7 @@ class TimelineView(Twin):
         return cast("RenderedContext", self._portal.call(partial(self._inner.render, **options)))
 
     read: Final = blocking(AsyncTimelineView.read)
+    history: Final = iterating(AsyncTimelineView.history)
 
     def _repr_html_(self) -> str:
         return cast("str", self._inner._repr_html_())
