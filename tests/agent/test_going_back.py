@@ -124,6 +124,21 @@ async def test_the_calls_that_left_are_not_run_after_a_crash() -> None:
     assert (await Timeline.open(store, timeline.id)).window.open_calls() == ()
 
 
+@pytest.mark.parametrize("again", [False, True], ids=["here", "opened_again"])
+async def test_a_call_that_was_open_before_a_turn_is_open_again_when_the_turn_is_taken_back(again: bool) -> None:  # noqa: FBT001 - the test's own
+    """A loop that resumes runs its tool, and no compaction covers it meanwhile."""
+    store = MemoryStore()
+    timeline = await opened(store)
+    [_, waiting] = await timeline.append(prompt(5), ToolCall(call_id="c1", name="run", response_id="r1"))
+    await timeline.append(prompt(7), AssistantCompletion(text="Later.", response_id="r2"))
+    assert timeline.window.open_calls() == ()
+    [later, *_] = await timeline.go_back()
+    timeline = await Timeline.open(store, timeline.id) if again else timeline
+    assert [item.block for item in timeline.window.open_calls()] == [waiting]
+    await timeline.reveal(later.path)
+    assert timeline.window.open_calls() == ()
+
+
 async def test_going_back_twice_leaves_once() -> None:
     """The second time there is nothing that could leave."""
     timeline = await opened(MemoryStore())

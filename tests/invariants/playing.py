@@ -12,7 +12,7 @@ from hypothesis import Phase, settings
 from tests.depth import examples
 from tests.invariants.places import closing_stores
 from tests.invariants.reference import LogLine, standing, summaries_of
-from tests.invariants.strategies import Call, Compact, Decide, Import, Later, Manual, Say, Staged, Undo, Wait
+from tests.invariants.strategies import Call, Compact, Decide, GoBack, Import, Later, Manual, Say, Staged, Undo, Wait
 from timeline.blocks import RangeSummary, ToolCall, numbered, stem
 from timeline.errors import (
     BlockProtected,
@@ -79,7 +79,7 @@ async def read_log(store: EventStore, conversation: str) -> list[LogLine]:
     return [LogLine(event.version, event.payload, event.at) async for event in store.read(conversation)]
 
 
-async def play(  # noqa: C901 - one case a kind of step
+async def play(  # noqa: C901, PLR0912 - one case a kind of step
     timeline: Timeline, store: EventStore, steps: Sequence[Step], now: datetime = AT
 ) -> datetime:
     """Play steps, one after the other; return the moment at which they end."""
@@ -103,6 +103,8 @@ async def play(  # noqa: C901 - one case a kind of step
                 await compact(timeline, until, now)
             case Undo():
                 await undo(timeline, store, step, now)
+            case GoBack(number):
+                await go_back(timeline, store, number, now)
             case Staged():
                 await work_in_stages(timeline, store, step, now)
             case _:
@@ -186,6 +188,18 @@ async def undo(timeline: Timeline, store: EventStore, step: Undo, now: datetime)
     except CompactionCovered:
         assert not step.cascade
     return []
+
+
+async def go_back(timeline: Timeline, store: EventStore, number: int | None, now: datetime) -> list[Block]:
+    """Take a turn back, the newest or from a block of the log on; return what left. What is refused writes nothing."""
+    blocks = [block for line in await read_log(store, timeline.id) if (block := appended_block(line.payload))]
+    path = blocks[number % len(blocks)].path if blocks and number is not None else None
+    before = (await store.info(timeline.id)).version
+    try:
+        return await timeline.go_back(path, now=now)
+    except BlockProtected:
+        assert (await store.info(timeline.id)).version == before
+        return []
 
 
 async def say(timeline: Timeline, store: EventStore, blocks: Sequence[Block], now: datetime = AT) -> None:

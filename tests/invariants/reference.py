@@ -21,6 +21,7 @@ from timeline.blocks import (
     ToolResult,
 )
 from timeline.events import (
+    ABANDONED,
     BlockRedacted,
     BlocksHidden,
     BlocksPinned,
@@ -197,14 +198,46 @@ def window_start(log: Sequence[LogLine]) -> int:
     return min(own, default=log[-1][0] + 1 if log else 1)
 
 
+def abandoned(log: Sequence[LogLine]) -> set[int]:
+    """Return the blocks behind which the history went back, and which nothing showed or hid in another way since."""
+    hides = {version: hidden_as(log, version) for version in blocks_of(log)}
+    return {version for version, hide in hides.items() if hide is not None and hide.reason == ABANDONED}
+
+
+def _is_omitted(log: Sequence[LogLine], version: int) -> bool:
+    """Say whether nothing of a block is shown; no hide changes one that was redacted before."""
+    erased = min((at for at, p, _ in log if isinstance(p, BlockRedacted) and p.version == version < at), default=None)
+    hide = hidden_as(
+        [line for line in log if erased is None or line.version < erased or not isinstance(line.payload, BlocksHidden)],
+        version,
+    )
+    return hide is not None and hide.mode == "omit"
+
+
+def turns_back(log: Sequence[LogLine]) -> set[int]:
+    """Return the decisions by which the history went back, or took up again what it had left."""
+    return {line.version for index, line in enumerate(log) if _turns(log[:index], line.payload)}
+
+
+def _turns(before: Sequence[LogLine], payload: Payload) -> bool:
+    if isinstance(payload, BlocksHidden):
+        return payload.mode == "omit" and payload.reason == ABANDONED
+    if not isinstance(payload, BlocksRevealed) or not (left := abandoned(before).intersection(payload.versions)):
+        return False
+    return any(_is_omitted(before, v) and states(before)[v] == "omitted" for v in left)
+
+
 def responses(log: Sequence[LogLine]) -> dict[int, int]:
     """Say of each block that the model said which response it is part of; numbered from 1 on.
 
-    A response goes on while its id is the same; without an id, while nothing comes between.
+    A response goes on while its id is the same; without an id, while nothing comes between. It is over where the
+    history goes back.
     """
     numbers: dict[int, int] = {}
-    newest, newest_id, unbroken = 0, None, False
+    newest, newest_id, unbroken, turns = 0, None, False, turns_back(log)
     for version, payload, _ in log:
+        if version in turns:
+            newest_id, unbroken = None, False
         block = appended_block(payload)
         if block is None or isinstance(payload, CompactionCompleted):
             continue
@@ -222,44 +255,59 @@ def responses(log: Sequence[LogLine]) -> dict[int, int]:
 def answers(log: Sequence[LogLine]) -> dict[int, int | None]:
     """Say of each result which call it answers, or None: an orphan, a late one, or one whose call is covered already.
 
-    A result answers the oldest unanswered call of its id that is open: of the newest response, or pending.
+    A result answers the oldest call of its id that waits.
     """
-    number, blocks = responses(log), blocks_of(log)
+    return _answered_and_waiting(log)[0]
+
+
+def _answered_and_waiting(log: Sequence[LogLine]) -> tuple[dict[int, int | None], list[int]]:
+    """Return what each result answers, and the calls that still wait: of the newest response, or pending."""
+    number, turns, blocks = responses(log), turns_back(log), blocks_of(log)
     given: dict[int, int | None] = {}
-    used: set[int] = set()
-    for version, block in blocks.items():
-        if not isinstance(block, ToolResult):
-            continue
-        newest = max((n for v, n in number.items() if v < version), default=0)
-        waiting = [
-            v
-            for v, b in blocks.items()
-            if v < version
-            and isinstance(b, ToolCall)
-            and b.call_id == block.call_id
-            and v not in used
-            and (number[v] == newest or b.pending)
-        ]
-        given[version] = None
-        if waiting:
-            used.add(waiting[0])
-            before = [line for line in log if line[0] < version]
-            given[version] = None if waiting[0] in covered_by(before) else waiting[0]
-    return given
+    waiting: list[int] = []
+    for index, (version, _, _) in enumerate(log):
+        if version in turns:
+            waiting = _waiting_again(log[: index + 1], number, given)
+        block = blocks.get(version)
+        if number.get(version, 0) > max((n for v, n in number.items() if v < version), default=0):
+            waiting = [v for v in waiting if getattr(blocks[v], "pending", False)]
+        if isinstance(block, ToolCall):
+            waiting.append(version)
+        elif isinstance(block, ToolResult):
+            call = next((v for v in waiting if blocks[v].call_id == block.call_id), None)
+            waiting = [v for v in waiting if v != call]
+            given[version] = None if call is None or call in covered_by(log[:index]) else call
+    return given, waiting
+
+
+def _waiting_again(log: Sequence[LogLine], number: Mapping[int, int], given: Mapping[int, int | None]) -> list[int]:
+    """List the calls that wait where the history goes back: those of what is shown there."""
+    blocks = blocks_of(log)
+    shown = [v for v in order(log) if not _is_omitted(log, v)]
+    answered = {given.get(v) for v in shown}
+    newest = max((number.get(v) or number.get(given.get(v) or 0) or 0 for v in shown), default=0)
+    calls = [v for v in shown if isinstance(blocks[v], ToolCall) and v not in answered]
+    return [v for v in calls if number[v] == newest or getattr(blocks[v], "pending", False)]
 
 
 def unanswered(log: Sequence[LogLine]) -> list[int]:
-    """List the live calls that no live result answers."""
-    given, blocks = answers(log), blocks_of(log)
-    live = order(log)
+    """List the live calls that no live result answers; one behind which the history went back waits for none."""
+    given, blocks, now = answers(log), blocks_of(log), states(log)
+    live, left = order(log), abandoned(log)
     answered = {given[v] for v in live if v in given}
-    return [v for v in live if isinstance(blocks[v], ToolCall) and v not in answered]
+    calls = [v for v in live if isinstance(blocks[v], ToolCall) and v not in answered]
+    return [v for v in calls if v not in left or now[v] != "omitted"]
 
 
 def open_calls(log: Sequence[LogLine]) -> list[int]:
-    """List the live calls that may still be answered; the other unanswered ones are dead."""
+    """List the live calls that may still be answered; the other unanswered ones are dead.
+
+    They are of the newest response, of the one to which the history went back, or pending.
+    """
     number, blocks = responses(log), blocks_of(log)
+    _, waiting = _answered_and_waiting(log)
     newest = max(number.values(), default=0)
+    newest = next((number[v] for v in waiting if not getattr(blocks[v], "pending", False)), newest)
     return [v for v in unanswered(log) if number[v] == newest or getattr(blocks[v], "pending", False)]
 
 

@@ -119,6 +119,13 @@ class Undo:
 
 
 @dataclass(frozen=True, slots=True)
+class GoBack:
+    """Take a turn back: the newest one, or from any block of the log on; what may not leave is refused."""
+
+    number: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Staged:
     """Begin a stage of the work, approve the current one, or go back to one; what does not fit is refused."""
 
@@ -126,7 +133,7 @@ class Staged:
     stage: str
 
 
-Step: TypeAlias = Say | Decide | Import | Later | Wait | Call | Manual | Compact | Undo | Staged
+Step: TypeAlias = Say | Decide | Import | Later | Wait | Call | Manual | Compact | Undo | GoBack | Staged
 
 _ODD: Final = ("", " ", "\n", "grüße 🦦", "a\ud800b", "\u202e\u0000", "<|endoftext|>", "tc:turn_1.a.result")
 _SIZES: Final = (1, 5, 20, 80, 300, 900, 3_000)
@@ -275,13 +282,15 @@ COMPACTIONS: Final = st.builds(Compact, st.none() | st.none() | st.integers(0, 2
 """Compactions that the application asks for."""
 UNDOS: Final = st.builds(Undo, st.none() | st.integers(0, 20), st.booleans())
 """Compactions taken back."""
+GOING_BACK: Final = st.builds(GoBack, st.none() | st.none() | st.integers(0, 200))
+"""Turns taken back; a decision that reveals one of their blocks gives them back."""
 STAGED: Final = st.builds(
     Staged,
     st.sampled_from(["enter", "enter", "approve", "approve", "approve", "rewind"]),
     st.sampled_from(["idea", "plan", "draft"]),
 )
 """What is said of stages."""
-TIMELY: Final[SearchStrategy[Step]] = st.one_of(WAITS, WAITS, CALLS, MANUAL, COMPACTIONS, UNDOS, UNDOS)
+TIMELY: Final[SearchStrategy[Step]] = st.one_of(WAITS, WAITS, CALLS, MANUAL, COMPACTIONS, UNDOS, UNDOS, GOING_BACK)
 """What time and the application bring, besides blocks."""
 _HOSTILE: Final[SearchStrategy[Step]] = st.one_of(
     _SAY, _SAY, _SAY, _SAY, DECISIONS, DECISIONS, DECISIONS, IMPORTS, LATER, TIMELY

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.invariants import reference
 from tests.invariants.places import new_store
 from tests.invariants.playing import AT, play, read_log, run, search
 from tests.invariants.strategies import LOGS, Step, small
@@ -12,6 +13,7 @@ from tests.invariants.watched import check_near
 from timeline.blocks import UserPrompt
 from timeline.errors import BlockProtected
 from timeline.events import appended_block
+from timeline.fold.states import block_states
 from timeline.timeline import Timeline
 from timeline.wire import SENT
 
@@ -48,6 +50,28 @@ def test_what_left_is_in_no_view_until_it_is_revealed(steps: list[Step], number:
         if left:
             await timeline.reveal(min(left), now=AT)
             assert left <= {item.block.path for item in timeline.window.items if not item.omitted}
+
+    run(story())
+
+
+@search(40)
+@given(steps=LOGS, page=st.sampled_from([1, 3, 500]))
+def test_the_list_of_the_history_says_what_the_naive_fold_says(steps: list[Step], page: int) -> None:
+    """Each block once, the newest first, with its state and whether it was taken back; from any of them on, too."""
+
+    async def story() -> None:
+        store = await new_store()
+        timeline = await Timeline.open(store, "c", policy=small(), now=AT)
+        await play(timeline, store, steps)
+        log = await read_log(store, "c")
+        _, states = block_states([event async for event in store.read("c")], "c")
+        rows = [row async for row in timeline.history(page=page)]
+        said = [(row.version, row.state, row.covered_by) for row in rows]
+        assert said == [(row.version, row.state, row.covered_by) for row in reversed(states)]
+        assert {row.version for row in rows if row.abandoned} == reference.abandoned(reference.standing(log))
+        for row in rows[:: max(1, len(rows) // 3)]:
+            rest = [other async for other in timeline.history(before=row.version, page=page)]
+            assert rest == [other for other in rows if other.version < row.version]
 
     run(story())
 

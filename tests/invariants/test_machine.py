@@ -17,6 +17,7 @@ from tests.invariants.strategies import (
     CALLS,
     COMPACTIONS,
     DECISIONS,
+    GOING_BACK,
     HIDINGS,
     IMPORTS,
     LATER,
@@ -27,6 +28,7 @@ from tests.invariants.strategies import (
     WAITS,
     Call,
     Compact,
+    GoBack,
     Manual,
     Say,
     Staged,
@@ -128,6 +130,11 @@ class TimelineMachine(Conversation):
     @rule(step=UNDOS, other=st.booleans())
     def undo(self, step: Undo, other: bool) -> None:  # noqa: FBT001 - Hypothesis draws it
         """Take a compaction back, through either timeline."""
+        self.run(play(self.either(other=other), self.store, [step], self.now))
+
+    @rule(step=GOING_BACK, other=st.booleans())
+    def go_back(self, step: GoBack, other: bool) -> None:  # noqa: FBT001 - Hypothesis draws it
+        """Take a turn back, through either timeline; `manage` reveals it again."""
         self.run(play(self.either(other=other), self.store, [step], self.now))
 
     @rule(step=MANUAL, other=st.booleans())
@@ -233,7 +240,9 @@ class TimelineMachine(Conversation):
 
     @precondition(lambda self: self.fork is not None)
     @rule(
-        step=st.one_of(st.lists(ANY_BLOCK, min_size=1, max_size=5).map(lambda b: Say(tuple(b))), CALLS, MANUAL, UNDOS)
+        step=st.one_of(
+            st.lists(ANY_BLOCK, min_size=1, max_size=5).map(lambda b: Say(tuple(b))), CALLS, MANUAL, UNDOS, GOING_BACK
+        )
     )
     def go_on_in_the_fork(self, step: Step) -> None:
         """Say or decide something in the fork, and render there."""

@@ -218,7 +218,7 @@ class Fold:
                 items=self._counted(),
                 summaries=tuple(self._summaries),
                 turn_id=self._turns.turn_id,
-                response=self._turns.response,
+                response=self._turns.waited_for,
                 state=self._state,
                 readable=self._readable,
             )

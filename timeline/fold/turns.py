@@ -71,6 +71,15 @@ class Turns:
     used: dict[str, int] = field(default_factory=dict)
     undivided: int = 0
 
+    @property
+    def waited_for(self) -> int:
+        """Running number of the response whose calls may get a result: the newest one.
+
+        Where the history went back to an earlier one with such calls, it is that one.
+        """
+        ones = (response for calls in self.calls.values() for _, response, pending in calls if not pending)
+        return next(ones, self.response)
+
     def copy(self) -> Turns:
         """Return an independent copy. Every append makes one; fields by position take a third of the time."""
         calls = {id_: [*waiting] for id_, waiting in self.calls.items()}

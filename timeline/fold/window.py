@@ -264,7 +264,8 @@ class Window:
         items: live items in timeline order.
         summaries: the compactions whose summaries are live, oldest place first.
         turn_id: the current turn; empty before the first block.
-        response: running number of the newest model response.
+        response: running number of the newest model response, or of the one to which the history went back, while its
+            calls wait.
         state: the small fields; each one is also a property here.
         readable: a log holds the blocks, so that what is not shown can be read back; false for a list of messages.
     """

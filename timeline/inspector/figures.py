@@ -157,7 +157,7 @@ class Growing:
             version
             for calls in turns.calls.values()
             for version, response, waits in calls
-            if (response == turns.response or waits) and (version > base.version or version in known)
+            if (response == turns.waited_for or waits) and (version > base.version or version in known)
         )
         return Figures(
             version=self._version,
