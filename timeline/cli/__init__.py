@@ -79,8 +79,8 @@ def _run(arguments: Sequence[str] | None) -> int:
 _INTERRUPTED = 130
 _FEW_COLLECTIONS = 100_000
 """New objects until garbage is collected. What a command imports stays, and to walk it again and again was a tenth of
-the time of most commands. At the end all that is left is kept from the collector, which the interpreter calls once more
-before it exits: that took 0.15 s after a comparison in the lab. A process that calls `main` for itself keeps its own."""
+the time of most commands. At the end all that is left is kept from the collector, which the interpreter calls once
+more before it exits: 0.15 s after a comparison in the lab. A process that calls `main` for itself keeps its own."""
 
 
 def _explain(error: BaseException) -> int:
