@@ -1,7 +1,7 @@
 """Iterate over the blocks of a whole log from the newest one back, each with its state: `blocks_backwards`.
 
-A decision about a block comes behind it. So whoever reads a log backwards knows all decisions about a block when the
-block comes, and a part of the list costs what that part of the log costs.
+A decision about a block comes behind it: read backwards, a log gives all decisions about a block before the block
+itself. So a part of the list costs what that part of the log costs.
 """
 
 from __future__ import annotations
