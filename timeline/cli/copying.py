@@ -92,10 +92,13 @@ async def _size(store: EventStore) -> int:
 def _total(advance: Callable[[int], None]) -> Callable[[str, int], None]:
     """Return a progress that adds up the events of all conversations."""
     reached: dict[str, int] = {}
+    total = 0
 
     def on_progress(conversation: str, events: int) -> None:
+        nonlocal total
+        total += events - reached.get(conversation, 0)  # a sum over all would cost as many additions for each of them
         reached[conversation] = events
-        advance(sum(reached.values()))
+        advance(total)
 
     return on_progress
 
