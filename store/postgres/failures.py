@@ -34,7 +34,13 @@ _UNKNOWN_SETTING: Final = (
         " knows, such as connect_timeout or channel_binding, is none of the driver's"
     ),
 )
-_LOCKED: Final = (StoreLocked, "others keep the rows, or a whole table, locked. Nothing was written; try again")
+_LOCKED: Final = (
+    StoreLocked,
+    (
+        "others keep the rows, or a whole table, locked. Nothing was written; try again. If it stays so, see"
+        " pg_stat_activity for a transaction that was forgotten, and end it by pg_terminate_backend"
+    ),
+)
 _RIGHTS: Final = (
     StoreError,
     (
