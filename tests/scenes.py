@@ -116,13 +116,14 @@ def compact_fold(
     fold: Fold,
     until: int,
     *,
+    since: int = 0,
     carried: Sequence[int] = (),
     tokens: int = 10,
     meta: dict[str, Any] | None = None,
     **fields: Any,
 ) -> int:
-    """Cover everything live up to and including a version, by hand; return the version of the summary."""
-    live = fold.window.items
+    """Cover everything live from a version up to and including another, by hand; return the version of the summary."""
+    live = [item for item in fold.window.items if item.place >= since]
     number = fold.window.compactions + 1
     path = "su:c.conv.range.summary" + (f".{number}" if number > 1 else "")
     payload = CompactionCompleted(

@@ -104,6 +104,14 @@ def test_the_newest_prompt_of_a_split_turn_is_carried_beside_the_first() -> None
     assert plan.carried == (4, 7)
 
 
+def test_the_newest_prompt_of_a_split_turn_is_carried_however_large_it_is() -> None:
+    """It alone takes more than the share of what is carried: what the model is working on is no old follow-up."""
+    pasted = prompt(700, turn_id="turn_2")
+    window = window_of(*turn(400), prompt(50), *exchange("a", 900), pasted, *exchange("b", 900), *exchange("d", 300))
+    plan = planned(window, POLICY)
+    assert plan.carried == (4, 7)
+
+
 def test_pinned_blocks_are_carried_with_their_group() -> None:
     """A pinned result keeps its call; a pinned call keeps its result."""
     fold = fold_of(prompt(), *exchange("a", 50), *turn(400), *turn(400), *turn(400))

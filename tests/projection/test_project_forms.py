@@ -26,6 +26,7 @@ from tests.scenes import (
 )
 from timeline import Timeline, policies
 from timeline.blocks import (
+    BEHIND_KEY,
     AssistantCompletion,
     Attachment,
     Block,
@@ -199,6 +200,20 @@ def test_a_summary_speaks_as_the_user() -> None:
     compact_fold(fold, 3)
     assert entries(fold.window)[0].role == "user"
     assert said_as(fold.window.items[0].block) == "user"
+
+
+def test_a_summary_behind_its_prompt_leaves_what_stands_before_its_range_where_it_is() -> None:
+    """It moves behind the carried prompt that its compaction names, and nothing else moves or goes."""
+    fold = fold_of(*turn(), prompt(), *exchange("a"), *exchange("b"))
+    compact_fold(fold, 6, since=4, carried=(4,), meta={BEHIND_KEY: [4]})
+    assert [e.path.split(":")[1] for e in entries(fold.window)] == [
+        "turn_1.user.prompt",
+        "turn_1.assistant.completion",
+        "turn_2.user.prompt",
+        "c.conv.range.summary",
+        "turn_2.b.call",
+        "turn_2.b.result",
+    ]
 
 
 def test_blocks_of_a_response_share_their_group() -> None:

@@ -220,6 +220,23 @@ async def test_appends_are_served_between_two_slices(tmp_path: Path, monkeypatch
         assert [e async for e in store.read("a", until=400)] == before
 
 
+async def test_a_payload_that_is_not_worth_it_is_tried_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each slice, and each later packing, goes on where the one before it ended, in every conversation of the file."""
+    file = tmp_path / "agent.db"
+    tried: list[bytes] = []
+    monkeypatch.setattr(packing, "packed", tried.append)
+    monkeypatch.setattr(packing, "MOST_EVENTS", 3)
+    async with await SQLiteStore.open(file) as store:
+        for name in ("a", "b"):
+            await store.append(name, [block_event(f"{name}{n}", f"{name}{n}") for n in range(10)])
+        for name in ("a", "b"):
+            await store.append(name, [compaction(1, 9)], snapshot=Snapshot(version=11, window_start=10))
+            await store.append(name, [block_event(f"{name}10", f"{name}10")])
+            await store.append(name, [compaction(1, 12, round_=2)], snapshot=Snapshot(version=13, window_start=13))
+            await store.append(name, events(1))
+    assert len(tried) == len(set(tried)) == 2 * 11
+
+
 async def test_a_fork_reads_what_its_parent_packed_and_packs_its_own(tmp_path: Path) -> None:
     """Each conversation packs its own events alone."""
     file = tmp_path / "agent.db"
