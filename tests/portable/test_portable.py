@@ -284,6 +284,19 @@ async def test_a_fork_brings_what_it_shares_and_no_more() -> None:
     assert await export(other) == await export(store)
 
 
+async def test_a_fork_whose_opening_line_is_lost_still_begins_behind_what_it_shares() -> None:
+    """Its first event says of which conversation it is a fork, and at which version."""
+    store, other = MemoryStore(), MemoryStore()
+    timeline = await talk(store)
+    fork = await timeline.fork(conversation="f", at=8)
+    await fork.append(prompt(3))
+    lines = await export(store)
+    opening = next(line for line in lines if line.startswith('{"timeline":"log"') and '"conversation":"f"' in line)
+    await take(other, [line for line in lines if line != opening])
+    assert (await other.info("f")).base == 8
+    assert await export(other) == lines
+
+
 async def test_a_fork_without_its_parent_is_refused_and_says_what_to_do() -> None:
     """A fork cannot stand without what it shares."""
     store, other = MemoryStore(), MemoryStore()

@@ -111,6 +111,17 @@ async def test_every_append_is_chained(tmp_path: Path) -> None:
         proved(file, conversation)
 
 
+async def test_each_event_has_a_salt_of_its_own(tmp_path: Path) -> None:
+    """A redaction takes the salt of its event alone: with the salt of another one, the old content could be guessed."""
+    file = tmp_path / "agent.db"
+    async with await SQLiteStore.open(file) as store:
+        await store.append("a", events(1))
+        await store.append("a", events(120))
+        await store.append("b", events(3))
+    salts = [row[6] for conversation in ("a", "b") for row in rows(file, conversation)]
+    assert len(set(salts)) == len(salts) == 124
+
+
 async def test_a_fork_begins_with_its_parents_link_at_its_base(tmp_path: Path) -> None:
     """And that one's, of a fork of a fork, whoever appended it; the parent goes on by itself."""
     file = tmp_path / "agent.db"
