@@ -296,6 +296,16 @@ def test_a_range_is_parted_where_a_summary_was_written_that_stands_before_it() -
     assert window.covers_between(0, 4) == Covers(ranges=((2, 7),), summaries=(summary,))
 
 
+def test_a_range_behind_an_earlier_summary_begins_with_its_own_first_item() -> None:
+    """The summary and what stands between the two stay as they are: what no summary tells is not covered."""
+    fold = fold_of(*turn(3))
+    summary = compact_fold(fold, 3)
+    grow(fold, *turn(4), *turn(5))
+    window = fold.window
+    assert [item.version for item in window.items] == [summary, 5, 6, 7, 8]
+    assert window.covers_between(3, 5) == Covers(ranges=((7, 8),))
+
+
 def test_only_the_newest_stage_digest_is_pinned_by_its_type() -> None:
     """It says all that holds; a decision may pin an earlier one all the same."""
     fold = fold_of(StageDigest(text="a"), StageDigest(text="b"), StageDigest(text="c"))

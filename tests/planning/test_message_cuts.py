@@ -155,6 +155,16 @@ def test_parallel_results_move_the_boundary_as_far_as_their_call() -> None:
     assert [end_of(KeepLast(messages=keep), *blocks) for keep in (1, 2, 3, 4)] == [2, 2, 2, 2]
 
 
+def test_a_call_that_waited_for_approval_is_carried_where_its_result_is_the_first_message_that_stays() -> None:
+    """The result came so late that the cut may stand right before it; without its call it would be an orphan."""
+    waited = call("p", response_id="m1", pending=True)
+    window = window_of(prompt(400), waited, prompt(400), answer(400, response_id="m2"), result("p"), answer())
+    step_ = Summarize(cut=KeepLast(messages=2))
+    decision = PlannedSteps().plan(step_, window, SYSTEM, POLICY, COUNTER)
+    assert isinstance(decision, Plan), decision
+    assert (decision.cut_version, decision.carried) == (6, (3,))
+
+
 # The edge cases of seed 001
 
 

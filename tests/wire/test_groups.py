@@ -11,7 +11,7 @@ from timeline.errors import InvalidArgument
 from timeline.frozen import MOST_NESTING
 from timeline.wire import WIRES, decoder, encoder
 from timeline.wire.foreign import decode_value
-from timeline.wire.groups import Ids, fit
+from timeline.wire.groups import Call, Ids, Response, fit, gather
 from timeline.wire.neutral import NeutralContext
 from timeline.wire.providers import ANTHROPIC, OPENAI_CHAT
 
@@ -30,6 +30,27 @@ def test_a_word_that_fits_is_left_alone() -> None:
     """Only what a provider refuses is rewritten."""
     assert fit("call-1_a", ANTHROPIC.id_pattern, 64) == "call-1_a"
     assert fit("mcp.tool", ANTHROPIC.name_pattern, 64).startswith("mcp_tool_")
+
+
+def test_a_result_joins_the_oldest_call_of_its_group_that_waits_and_else_the_newest_of_its_id() -> None:
+    """No result is left without its call because the two are in different groups."""
+    calls = [call("a", path=f"tc:{n}.call", response_id=f"r{n}", group=n // 2) for n in range(4)]
+    items = gather([*calls, *(result("a", path=f"tc:{n}.result", group=group) for n, group in enumerate((0, 7, 7)))])
+    assert [
+        [
+            (part.placed.entry.path, part.result and part.result.entry.path)
+            for part in item.parts
+            if isinstance(part, Call)
+        ]
+        for item in items
+        if isinstance(item, Response)
+    ] == [
+        [("tc:0.call", "tc:0.result")],
+        [("tc:1.call", None)],
+        [("tc:2.call", "tc:2.result")],
+        [("tc:3.call", "tc:1.result")],
+    ]
+    assert len(items) == 4
 
 
 @pytest.mark.parametrize("wire", WIRES)
