@@ -1242,7 +1242,7 @@ class Timeline(TimelineView):
         Raises:
             BlockNotFound: the conversation has no such block.
             BlockProtected: the block is a summary or a stage digest.
-            HistoryUnavailable: `timeline scavenge` removed the block.
+            HistoryUnavailable: `timeline scavenge` removed the block, or some of what follows it.
 
         Example:
             ```python

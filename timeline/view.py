@@ -170,14 +170,11 @@ class TimelineView:
 
             store = await open_store("memory://")
             timeline = await Timeline.open(store, "cards")
-            await timeline.append({"type": "user.prompt", "text": "Build a flashcard app."})
-            await timeline.append({"type": "user.prompt", "text": "Delete it."})
+            prompts = [{"type": "user.prompt", "text": text} for text in ("Build a flashcard app.", "Delete it.")]
+            await timeline.append(*prompts)
             await timeline.go_back()
-            rows = [row async for row in timeline.history(types=["user.prompt"])]
-            assert [(row.address, row.state, row.abandoned) for row in rows] == [
-                ("@3", "omitted", True),
-                ("@2", "visible", False),
-            ]
+            rows = [(row.address, row.abandoned) async for row in timeline.history(types=["user.prompt"])]
+            assert rows == [("@3", True), ("@2", False)]
             ```
         """
         if types is not None:

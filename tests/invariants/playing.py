@@ -18,6 +18,7 @@ from timeline.errors import (
     BlockProtected,
     CompactionCovered,
     CompactionError,
+    HistoryUnavailable,
     InvalidBlock,
     PathTaken,
     StageNotFound,
@@ -197,7 +198,7 @@ async def go_back(timeline: Timeline, store: EventStore, number: int | None, now
     before = (await store.info(timeline.id)).version
     try:
         return await timeline.go_back(path, now=now)
-    except BlockProtected:
+    except (BlockProtected, HistoryUnavailable):
         assert (await store.info(timeline.id)).version == before
         return []
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.invariants.playing import AT, play, run, search
-from tests.invariants.strategies import LONG_RUNS, ORDERLY_LOGS, Step, Undo, small
+from tests.invariants.strategies import LONG_RUNS, ORDERLY_LOGS, GoBack, Step, Undo, small
 from timeline.errors import BudgetError, HistoryUnavailable, UndoUnavailable
 from timeline.events import appended_block
 from timeline.ports import StoppedClock
@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 POLICIES = st.sampled_from([small(1_000), small(2_000), small(4_000)])
 MUCH_LATER = timedelta(days=1)
+
+
+def _without_turning_back(steps: Sequence[Step]) -> list[Step]:
+    """Return the steps that mean the same where older blocks are gone: others choose among all that there are."""
+    return [step for step in steps if not isinstance(step, Undo | GoBack)]
 
 
 async def _live(timeline: Timeline, steps: Sequence[Step], now: datetime) -> datetime:
@@ -120,7 +125,7 @@ def test_windows_renders_and_what_is_left_of_the_past_are_those_of_a_store_that_
             await _check_past(one, other)
         for conversation in ("c", "f"):
             one, other = await _pair(store, control, conversation, policy)
-            goes_on = [step for step in later if not isinstance(step, Undo)]
+            goes_on = _without_turning_back(later)
             await _live(one, goes_on, now)
             await _live(other, goes_on, now)
             report = await one.verify()
@@ -149,7 +154,7 @@ def test_an_undo_after_a_scavenge_is_that_of_the_whole_log_or_says_that_its_orig
         control = deepcopy(store)
         await scavenge(store, clock=StoppedClock(now + MUCH_LATER))
         for timeline in await _pair(store, control, "c", policy):
-            await _live(timeline, [step for step in steps if not isinstance(step, Undo)], now)
+            await _live(timeline, _without_turning_back(steps), now)
         one, other = await _pair(store, control, "c", policy)
         for _ in range(3):
             before = one.window

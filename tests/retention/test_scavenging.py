@@ -106,6 +106,23 @@ async def test_a_fork_begins_with_the_setting_of_its_past(store: MemoryStore) ->
     assert await fork.retention() == Kept("window", "window")
 
 
+async def test_nobody_goes_back_behind_what_was_removed(store: MemoryStore) -> None:
+    """A pinned block is there itself, but of what follows it some is gone: it could not leave and come back whole."""
+    timeline = await worked(store)
+    [pinned] = await timeline.append({"type": "user.prompt", "text": "Never push."})
+    await timeline.pin(pinned.path)
+    for _ in range(2):
+        await timeline.append({"type": "user.prompt", "text": "Go on. " * 40}, {"type": "note", "text": "Done. " * 40})
+        await timeline.compact()
+    await timeline.set_retention("window")
+    assert (await scavenge(store)).events > 0
+    version = timeline.version
+    for reopened in (timeline, await Timeline.open(store, "cards")):
+        with pytest.raises(HistoryUnavailable):
+            await reopened.go_back(pinned.path)
+    assert timeline.version == version
+
+
 async def test_a_legal_hold_keeps_everything_until_it_is_taken_off(store: MemoryStore) -> None:
     """Whatever is set meanwhile; also in the middle of a run."""
     timeline = await worked(store)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from timeline.agent.log_blocks import LogBlocks
 from timeline.blocks import CONTINUES_KEY, RangeSummary, StageDigest, UserPrompt
-from timeline.errors import BlockProtected
+from timeline.errors import BlockProtected, HistoryUnavailable
 from timeline.events import BlockRedacted, appended_block
 from timeline.log.blocks_by_name import find_block
 from timeline.log.protocol import Departure
@@ -33,6 +33,7 @@ async def go_back(conversation: Conversation, path: str | None, at: datetime | N
     Raises:
         BlockNotFound: the conversation has no such block.
         BlockProtected: the block is a summary or a stage digest.
+        HistoryUnavailable: `timeline scavenge` removed the block, or some of what follows it.
         StoreError: the store refused; nothing was written.
     """
     await conversation.catch_up()
@@ -42,7 +43,10 @@ async def go_back(conversation: Conversation, path: str | None, at: datetime | N
         found = await find_block(store, conversation.id, path)
         _check(path, found.block)
         version = found.event.version
-    first = (await store.info(conversation.id)).first_version
+    info = await store.info(conversation.id)
+    first = info.first_version
+    if version is not None and version < first:  # a block that was carried or pinned is still there itself
+        raise HistoryUnavailable(conversation.id, first - 1, first, info.version, scavenged=True)
     left: list[Block] = []
 
     async def choose() -> Departure:
