@@ -50,7 +50,7 @@ from .late_writes import LateWrites
 from .memory_log import WHERE, KnownFact, Linked, MemoryLog, reverted_in, snapshot_of
 from .packing import packed_whole
 from .queries import QueryMixin
-from .removal import RemovalBounds, bounds, named_in
+from .removal import RemovalBounds, bounds, disowns, named_in
 from .sealing import seal
 from .search.scanning import Scan, redacted_version, text_of
 from .search.snippets import found
@@ -430,7 +430,7 @@ class MemoryStore(QueryMixin):
         rows = [
             row
             for row in log.own(max(after, within.first - 1), within.last)
-            if row[7] and row[3] not in KEPT_TYPES and row[1] not in within.kept
+            if row[7] and row[3] not in KEPT_TYPES and row[1] not in within.kept and not disowns(row[3], row[6])
         ]
         gone = rows[:most]
         if gone:

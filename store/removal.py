@@ -9,6 +9,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from timeline.events import DISOWNED
+
 from .frequent_types import FREQUENT_TYPES
 
 if TYPE_CHECKING:
@@ -24,6 +26,12 @@ _NAMING: Final = ("policy", "system", "tools", "ephemeral")
 """Fields of events that hold the hash of a text."""
 _NAMING_BY_HASH: Final = ("policy",)
 """The fields whose text is kept even for a context that was recorded as hashes."""
+_HIDDEN: Final = "blocks.hidden"
+_DISOWNING: Final = tuple(f'{{"mode":"omit","reason":"{reason}"' for reason in sorted(DISOWNED))
+"""How the payloads of such events begin, as `timeline.store.codec` writes them; no other payload begins so."""
+DISOWNS_WHERE: Final = f"type = '{_HIDDEN}' AND (" + " OR ".join(f"payload LIKE '{p}%'" for p in _DISOWNING) + ")"
+"""Condition that an event says that blocks never happened, for the agent. Such an event stays, as the facts of its
+blocks do: no summary is to tell them as something that was asked for or done. It names versions only."""
 OTHER_SCAVENGED: Final = "scavenged"
 """Type of a removed event that is neither an appended block, a recorded context nor a model call."""
 
@@ -31,6 +39,11 @@ OTHER_SCAVENGED: Final = "scavenged"
 def type_left(type_: str) -> str:
     """Return the type of a removed event."""
     return type_ if type_ in FREQUENT_TYPES else OTHER_SCAVENGED
+
+
+def disowns(type_: str, payload: str) -> bool:
+    """Return whether an event says that blocks never happened, for the agent; see `DISOWNS_WHERE`."""
+    return type_ == _HIDDEN and payload.startswith(_DISOWNING)
 
 
 class RemovalBounds(NamedTuple):

@@ -16,7 +16,7 @@ from timeline.ports import KEPT_TYPES, Removal
 from ..codec import decode_snapshot
 from ..facts import proof_of_rows
 from ..frequent_types import RARE_WHERE
-from ..removal import HASH, OTHER_SCAVENGED, RemovalBounds, bounds
+from ..removal import DISOWNS_WHERE, HASH, OTHER_SCAVENGED, RemovalBounds, bounds
 from .escaping import joined, unescaped
 from .keeping import forks_of, hold, take_turn
 from .statements import HORIZON, OWN
@@ -38,7 +38,7 @@ NEWEST_UNDO: Final = (
 )
 _WHERE_TO_REMOVE = (
     "conversation = $1 AND version > $2 AND version <= $3 AND type <> ALL($4::text[])"
-    " AND version <> ALL($5::bigint[]) AND checksum <> ''"
+    f" AND version <> ALL($5::bigint[]) AND NOT ({DISOWNS_WHERE}) AND checksum <> ''"
 )
 TO_REMOVE: Final = (
     "SELECT version, position, octet_length(payload), type, path, path_rest, link, salt, checksum, c FROM events"

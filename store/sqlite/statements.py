@@ -13,7 +13,7 @@ from typing import Final
 
 from ..conversation_statements import ConversationStatements
 from ..frequent_types import RARE_WHERE, RARE_WHERE_OF_E
-from ..removal import OTHER_SCAVENGED
+from ..removal import DISOWNS_WHERE, OTHER_SCAVENGED
 
 FILES_WHERE: Final = "list IN ('artifacts', 'files_read', 'files_written')"
 """Condition of the partial index of files."""
@@ -298,7 +298,8 @@ RAISE_FIRST: Final = "UPDATE conversations SET first_version = max(first_version
 TO_REMOVE: Final = (
     f"SELECT position, version, {PAYLOAD}, type, path, link, salt, checksum, c FROM events"
     " WHERE conversation = ? AND version > ? AND version <= ?"
-    f" AND type NOT IN {LISTED} AND version NOT IN {LISTED} AND checksum <> '' ORDER BY version LIMIT ?"
+    f" AND type NOT IN {LISTED} AND version NOT IN {LISTED} AND NOT ({DISOWNS_WHERE}) AND checksum <> ''"
+    " ORDER BY version LIMIT ?"
 )
 BLANK: Final = (
     "UPDATE events SET payload = '', checksum = '', salt = ?, packed = ?, c = ?, tokens = NULL,"

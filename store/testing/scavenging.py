@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from timeline.errors import ConversationNotFound, DuplicateEvent, HistoryUnavailable, InvalidArgument, PathTaken
-from timeline.events import BlockRedacted, CompactionReverted, PolicyChanged
+from timeline.events import (
+    DISOWNED,
+    BlockRedacted,
+    BlocksHidden,
+    BlocksRevealed,
+    CompactionReverted,
+    PolicyChanged,
+    Replacement,
+)
 from timeline.events.other_payloads import HookFailed, RetentionSet
 from timeline.frozen import sha256_hex
 from timeline.ports import Snapshot
@@ -134,6 +142,21 @@ class ScavengeContract(ContractBase):
         await store.append("a", [compaction(1, 4)], snapshot=Snapshot(version=5, window_start=6))
         assert (await store.remove("a")).events == 1
         assert await versions(store, "a") == [1, 2, 3, 5]
+
+    async def test_that_blocks_never_happened_stays_and_other_hides_go(self, store: EventStore) -> None:
+        """Their facts stay as well, and a later summary is not to tell them. What took such an omission back stays."""
+        payloads = (
+            *(BlocksHidden(mode="omit", reason=reason, blocks=(Replacement(version=1),)) for reason in DISOWNED),
+            BlocksRevealed(versions=(1,)),
+            BlocksHidden(mode="omit", reason="manual", blocks=(Replacement(version=1),)),
+            BlocksHidden(reason="abandoned", blocks=(Replacement(version=1, text=SAID),)),
+        )
+        await store.append("a", [block_event("a.1", SAID), *(event(payload) for payload in payloads)])
+        await store.append("a", [compaction(1, 6)], snapshot=Snapshot(version=7, window_start=8))
+        rehearsed = await store.rehearse(["a"])
+        assert rehearsed.removals["a"].events == 3
+        assert [(await store.remove("a", most=2)).events for _ in range(2)] == [2, 1]
+        assert await versions(store, "a") == [2, 3, 4, 7]
 
     async def test_digests_stay(self, store: EventStore) -> None:
         """Every compaction is found afterwards, also one that a later one covers."""

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from timeline.policy.model import Policy
 
 T = TypeVar("T")
-# Without turns that are taken back: a scavenge removes the events that say so, and a summary's record, which is read
-# back from the facts, has what they asked for again (docs/forgetting.md).
-PASTS = LONG_RUNS.map(lambda steps: [step for step in steps if not isinstance(step, GoBack)])
 POLICIES = st.sampled_from([small(1_000), small(2_000), small(4_000)])
 MUCH_LATER = timedelta(days=1)
 
@@ -104,7 +101,7 @@ async def _undone(timeline: Timeline, now: datetime) -> list[int] | str:
 
 
 @search(25)
-@given(PASTS, ORDERLY_LOGS, POLICIES, st.floats(0, 1), st.integers(1, 7))
+@given(LONG_RUNS, ORDERLY_LOGS, POLICIES, st.floats(0, 1), st.integers(1, 7))
 def test_windows_renders_and_what_is_left_of_the_past_are_those_of_a_store_that_was_not_scavenged(
     steps: list[Step], later: list[Step], policy: Policy, where: float, most: int
 ) -> None:
@@ -144,7 +141,7 @@ def test_windows_renders_and_what_is_left_of_the_past_are_those_of_a_store_that_
 
 
 @search(20)
-@given(PASTS, POLICIES)
+@given(LONG_RUNS, POLICIES)
 def test_an_undo_after_a_scavenge_is_that_of_the_whole_log_or_says_that_its_originals_are_gone(
     steps: list[Step], policy: Policy
 ) -> None:

@@ -21,12 +21,13 @@ KEPT_TYPES: Final = frozenset(
         "policy.overridden",
         "retention.set",
         "block.redacted",
+        "blocks.revealed",
         "framework.entry",
         "framework.record",
     }
 )
 """Types of events that are never scavenged: compactions with their digests, what was decided about the conversation as
-a whole or about a block for good, and what a framework stores as its own."""
+a whole or about a block for good, what took an omission back, and what a framework stores as its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +75,11 @@ class Scavenging(Protocol):
 
     Of a conversation's own events, those of the versions ``first`` to ``last`` may be removed: after the last version
     that a fork shares with it, before the start of its window, and not after its snapshot. Among these, the events that
-    the snapshot names (its blocks, and the newest recorded context) and those of `KEPT_TYPES` stay. Version, id, path
-    and time of a removed event stay, so that they remain taken, and so does its type, if it is a frequent one. Its
-    payload, checksum, turn and tokens are gone, and so are its words in the search index. Nothing is removed if an undo
-    came after the snapshot and no new snapshot since.
+    the snapshot names (its blocks, and the newest recorded context) and those of `KEPT_TYPES` stay, and omissions of
+    what never happened (``blocks.hidden`` with a reason of `DISOWNED`): facts outlive their blocks, and no summary is
+    to tell what was taken back. Version, id, path and time of a removed event stay, so that they remain taken, and so
+    does its type, if it is a frequent one. Its payload, checksum, turn and tokens are gone, and so are its words in the
+    search index. Nothing is removed if an undo came after the snapshot and no new snapshot since.
 
     The first step also keeps the snapshot as a *base* (`load_base`), from which the log can be folded from then on.
     """
