@@ -23,7 +23,12 @@ class Usage(Frozen):
     @property
     def sent_tokens(self) -> int:
         """The tokens of the request, those read from the cache and written to it included."""
-        return self.input_tokens + self.cache_read_tokens + self.cache_write_5m_tokens + self.cache_write_1h_tokens
+        return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
+
+    @property
+    def cache_write_tokens(self) -> int:
+        """The tokens that were written to the cache, for the short and for the long time."""
+        return self.cache_write_5m_tokens + self.cache_write_1h_tokens
 
     def plus(self, other: Usage) -> Usage:
         """Return the sum of two calls' usage."""

@@ -83,20 +83,12 @@ async def show_usage(conversation: str, db: str, *, as_json: bool) -> None:
 def _paid(model: str, usage: Usage) -> float | None:
     """Return the list price of a call in US dollars; None of a model that has none."""
     price = read_prices().price_of(model)
-    written = usage.cache_write_5m_tokens + usage.cache_write_1h_tokens
-    units = price.units(
-        read=usage.cache_read_tokens,
-        written=written,
-        written_long=usage.cache_write_1h_tokens,
-        uncached=usage.input_tokens,
-        output=usage.output_tokens,
-    )
-    return price.money(units) if price.known else None
+    return price.money(price.units_of(usage)) if price.known else None
 
 
 def _figures(of: TotalUsage | ConversationUsage) -> tuple[object, ...]:
     used, by_summaries = of.usage, of.summary_usage.sent_tokens + of.summary_usage.output_tokens
-    written = used.cache_write_5m_tokens + used.cache_write_1h_tokens
+    written = used.cache_write_tokens
     return used.sent_tokens, used.cache_read_tokens, written, used.output_tokens, by_summaries, f"{of.cost:.2f}"
 
 

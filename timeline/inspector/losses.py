@@ -87,12 +87,12 @@ def _left(used: Usage, price: Price) -> int:
     """Return the tokens that a call left in the cache: all of them where the provider keeps prefixes by itself."""
     if price.known and price.rule.match == "prefix":
         return used.sent_tokens if used.sent_tokens >= price.minimum else 0
-    return used.cache_read_tokens + used.cache_write_5m_tokens + used.cache_write_1h_tokens
+    return used.cache_read_tokens + used.cache_write_tokens
 
 
 def _unread(used: Usage) -> Usage:
     """Return the usage of the same request without any cache."""
-    moved = used.cache_read_tokens + used.cache_write_5m_tokens + used.cache_write_1h_tokens
+    moved = used.cache_read_tokens + used.cache_write_tokens
     empty = {"cache_read_tokens": 0, "cache_write_5m_tokens": 0, "cache_write_1h_tokens": 0}
     return used.model_copy(update={**empty, "input_tokens": used.input_tokens + moved})
 

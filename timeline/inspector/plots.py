@@ -155,7 +155,7 @@ class Plot:
             context=called.answers,
             sent_tokens=used.sent_tokens,
             cache_read_tokens=used.cache_read_tokens,
-            cache_write_tokens=used.cache_write_5m_tokens + used.cache_write_1h_tokens,
+            cache_write_tokens=used.cache_write_tokens,
             output_tokens=used.output_tokens,
             cost=cost_of(called.model, used, source.prices),
             total=None if rendered is None else rendered.total or rendered.tokens,

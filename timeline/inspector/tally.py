@@ -137,17 +137,7 @@ def cost_of(model: str, usage: Usage | None, prices: PriceTable) -> float | None
     if usage is None or not (usage.sent_tokens or usage.output_tokens):
         return 0.0
     price = prices.price_of(model)
-    if not price.known:
-        return None
-    written = usage.cache_write_5m_tokens + usage.cache_write_1h_tokens
-    units = price.units(
-        read=usage.cache_read_tokens,
-        written=written,
-        written_long=usage.cache_write_1h_tokens,
-        uncached=usage.input_tokens,
-        output=usage.output_tokens,
-    )
-    return price.money(units)
+    return price.money(price.units_of(usage)) if price.known else None
 
 
 class Tallies:

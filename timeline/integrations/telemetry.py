@@ -373,14 +373,13 @@ def conversation_attributes(context: RenderedContext) -> dict[str, str | bool]:
 
 def usage_attributes(usage: Usage) -> dict[str, int]:
     """Return a usage under the names of the conventions, which count cached and written tokens as input, too."""
-    written = usage.cache_write_5m_tokens + usage.cache_write_1h_tokens
     figures = {
-        "gen_ai.usage.input_tokens": usage.input_tokens + usage.cache_read_tokens + written,
+        "gen_ai.usage.input_tokens": usage.sent_tokens,
         "gen_ai.usage.output_tokens": usage.output_tokens,
     }
     cached = {
         "gen_ai.usage.cache_read.input_tokens": usage.cache_read_tokens,
-        "gen_ai.usage.cache_write.input_tokens": written,
+        "gen_ai.usage.cache_write.input_tokens": usage.cache_write_tokens,
     }
     return figures | {name: tokens for name, tokens in cached.items() if tokens}
 

@@ -111,7 +111,7 @@ def _reporting(
 
 def _reported(usage: Usage, kept: CacheKind) -> Usage:
     """Return the report that a provider with this cache would make of the same input."""
-    new = usage.input_tokens + usage.cache_write_5m_tokens + usage.cache_write_1h_tokens
+    new = usage.input_tokens + usage.cache_write_tokens
     read, output = usage.cache_read_tokens, usage.output_tokens
     match kept:
         case "5m":

@@ -22,6 +22,8 @@ from timeline.policy.reading import read_table, unreadable
 if TYPE_CHECKING:
     from os import PathLike
 
+    from timeline.usage import Usage
+
 _MILLION: Final = 1_000_000
 
 
@@ -128,6 +130,16 @@ class Price(Frozen):
         return (
             asked * (price.tier_input if above else 1) + answered * (price.tier_output if above else 1)
         ) / price.input
+
+    def units_of(self, usage: Usage) -> float:
+        """Return the cost of a call in base tokens by what its provider reported."""
+        return self.units(
+            read=usage.cache_read_tokens,
+            written=usage.cache_write_tokens,
+            written_long=usage.cache_write_1h_tokens,
+            uncached=usage.input_tokens,
+            output=usage.output_tokens,
+        )
 
     def money(self, units: float) -> float:
         """Return the price of base tokens in US dollars."""

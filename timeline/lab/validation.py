@@ -218,7 +218,7 @@ def _reported(call: ReplayedCall, price_of: Callable[[str], Price]) -> Sums:
     usage = call.usage
     if usage is None:
         return Sums()
-    written = usage.cache_write_5m_tokens + usage.cache_write_1h_tokens
+    written = usage.cache_write_tokens
     price = price_of(call.model)
     units = price.units(
         read=usage.cache_read_tokens,
