@@ -55,11 +55,12 @@ from timeline.errors import (
     InvalidBlock,
     UndoUnavailable,
 )
-from timeline.events import ConversationOpened, ModelCalled, ParentLink
+from timeline.events import BlocksRevealed, ConversationOpened, ModelCalled, ParentLink
 from timeline.events.other_payloads import RetentionSet
 from timeline.lifecycle import INTERVAL, follow
 from timeline.lifecycle.observer import Observer
 from timeline.log.blocks_by_name import find_block, find_readable
+from timeline.log.bringing_back import as_they_were
 from timeline.log.dry_run import DryRunLog
 from timeline.log.history import compactions_in_force, fold_past, versions_to_revert
 from timeline.log.stored import StoredLog, begin_free
@@ -1301,7 +1302,8 @@ class Timeline(TimelineView):
         """Show a hidden or abridged block in full; from now on no render hides or abridges it.
 
         An abandoned block comes back together with all that was abandoned with it, or after it with nothing appended in
-        between. ``path`` is a path or an address.
+        between. All of that is then as it was before: what was hidden is hidden, and renders may hide the rest.
+        ``path`` is a path or an address.
 
         Raises:
             BlockNotFound: the conversation has no such block.
@@ -1385,7 +1387,10 @@ class Timeline(TimelineView):
             item = next((item for item in window.items if item.version == version), None)
             if item is None:
                 raise BlockProtected(path, "a summary covers it, so that it is not shown; undo its compaction first")
-            return [decide(window, item)]
+            decision = decide(window, item)
+            if item.disowned and isinstance(decision, BlocksRevealed):
+                return await as_they_were(self._store, self.id, window.items, decision.versions)
+            return [decision]
 
         at = given(now)
         await self._conversation.catch_up()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
-from tests.scenes import answer, call, opened, prompt, result, small_policy, words
-from timeline import Timeline
+from tests.scenes import AT, answer, call, opened, prompt, result, small_policy, words
+from timeline import Timeline, policies
 from timeline.blocks import AssistantCompletion, ToolCall, UserPrompt
 from timeline.errors import BlockNotFound, BlockProtected
 from timeline.store.memory import MemoryStore
@@ -41,6 +43,30 @@ async def test_reveal_of_one_block_takes_all_of_them_back() -> None:
     await timeline.go_back(blocks[2].path)
     await timeline.reveal(blocks[3].path)
     assert await shown(timeline) == [block.path for block in blocks]
+
+
+async def test_a_redo_leaves_hidden_what_was_hidden_and_lets_later_renders_hide_the_rest() -> None:
+    """Once the cache is cold, the context is the one that there is without the undo."""
+    contexts = []
+    for undone in (False, True):
+        timeline, now = await opened(MemoryStore(), policy=policies.balanced(max_tokens=20_000)), AT
+        for turn in range(4):
+            [first, *_] = await timeline.append(prompt(5), now=now)
+            for number in range(4):
+                id_ = f"c{turn}{number}"
+                await timeline.append(call(id_), result(id_, 600), now=now)
+                await timeline.render(now=now)
+                now += timedelta(seconds=10)
+        secret = timeline.window.items[-1].block
+        await timeline.hide(secret.path, text="kept from the model", now=now)
+        if undone:
+            await timeline.go_back(first.path, now=now)
+            await timeline.reveal(first.path, now=now)
+            assert "kept from the model" in await said(timeline)
+        context = await timeline.render(now=now + timedelta(hours=3))
+        contexts.append([(block.path, block.state, block.tokens) for block in context.blocks])
+    assert contexts[0] == contexts[1]
+    assert {"hidden", "visible"} <= {state for _, state, _ in contexts[0]}
 
 
 async def test_of_turns_that_were_taken_back_one_after_the_other_the_last_one_comes_back_first() -> None:

@@ -136,9 +136,12 @@ def replacement(log: Sequence[LogLine], version: int) -> Replacement | None:
 
 
 def is_revealed(log: Sequence[LogLine], version: int) -> bool:
-    """Say whether a block was shown again by a decision that no later hide followed."""
+    """Say whether somebody asked to see a block again, and no later hide followed.
+
+    What was taken back with a turn, as it was, is not asked for; nor is what refers to something out of sight.
+    """
     named = [
-        isinstance(payload, BlocksRevealed)
+        isinstance(payload, BlocksRevealed) and payload.reason == "manual"
         for at, payload, _ in log
         if at > version
         and (

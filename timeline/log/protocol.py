@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
-from timeline.events import ABANDONED, BEHIND, BlocksHidden, BlocksRevealed, Replacement
+from timeline.events import ABANDONED, BEHIND, BlocksHidden, Replacement
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -54,12 +54,11 @@ class Departure(NamedTuple):
         """All versions that are shown differently from now on."""
         return (*self.abandoned, *self.revived)
 
-    def decisions(self) -> list[Payload]:
-        """Return the events for it. The tail is omitted last, since the turn goes on from what is shown then."""
-        again: list[Payload] = [BlocksRevealed(versions=self.revived)] if self.revived else []
+    def omission(self) -> list[Payload]:
+        """Return the event for what left; none where nothing did."""
         gone = tuple(Replacement(version=version) for version in self.abandoned)
         facts = {} if self.behind is None else {BEHIND: self.behind}
-        return [*again, *([BlocksHidden(mode="omit", reason=ABANDONED, blocks=gone, facts=facts)] if gone else [])]
+        return [BlocksHidden(mode="omit", reason=ABANDONED, blocks=gone, facts=facts)] if gone else []
 
 
 class Log(Protocol):

@@ -27,6 +27,7 @@ from timeline.fold.fold import HistoryNeeded
 from timeline.fold.snapshot import is_due, take_snapshot
 from timeline.home import Home
 from timeline.log.append_queue import AppendQueue
+from timeline.log.bringing_back import as_they_were
 from timeline.log.dry_run import DryRunLog
 from timeline.log.history import (
     asked_of,
@@ -442,7 +443,10 @@ class StoredLog:
             for _ in range(_TRIES):
                 await self._follow()
                 departure = await choose()
-                fold, decisions = await self._without_compactions_over(departure)
+                fold, undone = await self._without_compactions_over(departure)
+                back = await as_they_were(self._store, fold.conversation, fold.stored, departure.revived)
+                # The tail is omitted last: the turn goes on from what is shown then.
+                decisions = [*undone, *back, *departure.omission()]
                 time = self._time(at)
                 last = self._fold.version
                 events = _dated(decisions, time)
@@ -471,18 +475,18 @@ class StoredLog:
         raise busy(self._fold.conversation)
 
     async def _without_compactions_over(self, departure: Departure) -> tuple[Fold, list[Payload]]:
-        """Return the fold without the compactions over what is left, and the decisions to append."""
-        id_, decisions = self._fold.conversation, departure.decisions()
+        """Return the fold without the compactions over what is left, and the event that undoes them."""
+        id_ = self._fold.conversation
         in_force = await compactions_in_force(self._store, id_)
         versions = compactions_over(in_force, departure.versions)
         if not versions:
-            return self._fold.copy(), decisions
+            return self._fold.copy(), []
         try:
             fold = await fold_near(self._store, id_, until=self._fold.version, without=versions)
         except HistoryUnavailable:
             _LOGGER.warning("conversation %s: abandoned blocks stay in a summary, because its originals are gone", id_)
-            return self._fold.copy(), decisions
-        return fold, [CompactionReverted(versions=tuple(versions)), *decisions]
+            return self._fold.copy(), []
+        return fold, [CompactionReverted(versions=tuple(versions))]
 
     async def _revert(self, fold: Fold, reverted: CompactionReverted, given: datetime | None) -> None:
         """Append an undo with a snapshot of the fold without the compactions, so that no reader folds the whole log."""

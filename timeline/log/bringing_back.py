@@ -1,0 +1,75 @@
+"""Bring back what never happened for the agent as it was before: what was hidden is hidden again.
+
+A redo that showed all of it in full would break the prefix that a provider still has in its cache, and send what was
+hidden by hand. As blocks that somebody asked to see, old output could then be hidden by no later render either.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from timeline.events import DISOWNED, BlocksHidden, BlocksRevealed
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from timeline.events import Payload
+    from timeline.fold.window import Item
+    from timeline.ports import EventStore
+
+
+async def as_they_were(
+    store: EventStore, conversation: str, items: Iterable[Item], versions: Collection[int]
+) -> list[Payload]:
+    """Return the events that take disowned blocks back, each as it was before it was disowned.
+
+    Args:
+        store: holds the conversation.
+        conversation: its id.
+        items: the live blocks.
+        versions: the blocks to take back; one that is not live is revealed, too, for those who ask what happened.
+
+    Raises:
+        StoreError: the store failed.
+    """
+    back = [item for item in items if item.disowned and item.version in versions]
+    earlier = {change.version for item in back for change in item.changes}
+    events = await store.read_versions(conversation, earlier) if earlier else []
+    return brought_back(versions, back, {event.version: event.payload for event in events})
+
+
+def brought_back(versions: Iterable[int], back: Iterable[Item], decided: Mapping[int, Payload]) -> list[Payload]:
+    """Return what reveals blocks, and behind it the decisions that held about them before, taken once more.
+
+    Args:
+        versions: the blocks.
+        back: those of them that are live.
+        decided: the earlier decisions about them, by version. One that was scavenged is not there, and holds no more.
+    """
+    standing = {item.version: _standing(item, decided) for item in back}
+    asked_for = [block for block, at in standing.items() if _is_asked_for(decided.get(at))]
+    others = [block for block in versions if block not in asked_for]
+    reveals = BlocksRevealed(versions=tuple(others), reason="restored"), BlocksRevealed(versions=tuple(asked_for))
+    hides = ((at, decided.get(at)) for at in sorted({*standing.values()}))
+    again = [_anew(hide, at, standing) for at, hide in hides if isinstance(hide, BlocksHidden)]
+    return [*(reveal for reveal in reveals if reveal.versions), *again]
+
+
+def _standing(item: Item, decided: Mapping[int, Payload]) -> int:
+    """Return the version of the decision that held about a block before it was disowned; 0 without one."""
+    for change in reversed(item.changes):
+        decision = decided.get(change.version)
+        if not isinstance(decision, BlocksHidden) or decision.reason not in DISOWNED:
+            return change.version
+    return 0
+
+
+def _is_asked_for(decision: Payload | None) -> bool:
+    return isinstance(decision, BlocksRevealed) and decision.reason == "manual"
+
+
+def _anew(hide: BlocksHidden, at: int, standing: Mapping[int, int]) -> BlocksHidden:
+    """Return a hide of those of its blocks about which it held. It is no step of a compaction any more."""
+    blocks = tuple(block for block in hide.blocks if standing.get(block.version) == at)
+    unsaid = tuple(block.version for block in blocks if block.version in hide.unsaid)
+    return hide.model_copy(update={"blocks": blocks, "unsaid": unsaid, "pruned": None})
