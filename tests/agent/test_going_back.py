@@ -230,3 +230,15 @@ async def test_a_message_of_several_parts_leaves_as_a_whole() -> None:
     blocks = await timeline.append_messages([{"role": "user", "content": parts}])
     assert len(blocks) == 2
     assert await timeline.go_back() == blocks
+
+
+async def test_an_answer_that_broke_off_in_a_call_leaves_once() -> None:
+    """Else a redo of the turn before it would bring it back without its prompt."""
+    timeline = await opened(MemoryStore())
+    cut = {"call_id": "c1", "name": "run", "arguments": '{"command": "l'}
+    first = await timeline.append(prompt(5), answer(3))
+    await timeline.append(prompt(7), answer(2, meta={"interrupted": True, "cut_calls": [cut]}))
+    await timeline.go_back()
+    assert await timeline.go_back() == first
+    await timeline.reveal(first[0].path)
+    assert await shown(timeline) == [block.path for block in first]

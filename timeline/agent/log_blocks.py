@@ -38,7 +38,9 @@ class LogBlocks:
 
     def __init__(self) -> None:
         self._blocks: list[LoggedBlock] = []
-        self._places: dict[int, int] = {}
+        self._versions: set[int] = set()
+        self._left: set[int] = set()
+        """Versions of the blocks that are abandoned."""
         self._cut: list[LoggedBlock] = []
         self._response: str | None = None
         self._group = 0
@@ -63,8 +65,9 @@ class LogBlocks:
                 self._show(event.payload.versions, shown=True)
 
     def known(self) -> list[LoggedBlock]:
-        """Return the blocks."""
-        return [*self._blocks, *self._cut]
+        """Return the blocks. A call in which a response was cut off is shown where the response's block is."""
+        known = [*self._blocks, *self._cut]
+        return [b._replace(shown=False) if b.version in self._left else b for b in known] if self._left else known
 
     def keys_of(self, blocks: Iterable[tuple[Block, str]]) -> list[str]:
         """Return the content keys of a list's blocks; for a block that was redacted here, the key of its tombstone.
@@ -111,7 +114,7 @@ class LogBlocks:
         self._keys.add(key)
         self._texts.add(block)
         known = LoggedBlock(version, key, str(id_ or ""), owned=owned, group=self._group_of(block, self._group))
-        self._places[version] = len(self._blocks)
+        self._versions.add(version)
         self._blocks.append(known)
         cut = (known._replace(key=content_key(call), owned=False) for call in cut_calls(block))
         self._cut += cut
@@ -125,6 +128,7 @@ class LogBlocks:
         return newest if block.response_id is not None or isinstance(block, ToolCall) else 0
 
     def _show(self, versions: Iterable[int], *, shown: bool) -> None:
-        for version in versions:
-            if (place := self._places.get(version)) is not None:
-                self._blocks[place] = self._blocks[place]._replace(shown=shown)
+        if shown:
+            self._left.difference_update(versions)
+        else:
+            self._left.update(self._versions.intersection(versions))
