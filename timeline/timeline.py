@@ -1233,7 +1233,8 @@ class Timeline(TimelineView):
         omitted with the reason ``abandoned``: no model and no summarizer sees it, and `messages` lacks it. A compaction
         that covers any of it is undone in the same append. `reveal` of one of the blocks takes all of them back, and
         what left after them if nothing was appended in between. A message leaves as a whole, and so does a response
-        with its results; the result of an earlier call stays, and so does a redacted block. This reads the whole log.
+        with its results; the result of an earlier call stays, and so does a redacted block. This reads the log from its
+        end back to what leaves, and costs as much.
 
         Args:
             path: path or address of the first block that leaves; by default the newest prompt of the history. If there

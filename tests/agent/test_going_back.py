@@ -6,9 +6,11 @@ from datetime import timedelta
 
 import pytest
 
+from tests.log.counted import Counted
 from tests.scenes import AT, answer, call, opened, prompt, result, small_policy, words
 from timeline import Timeline, policies
-from timeline.blocks import AssistantCompletion, ToolCall, UserPrompt
+from timeline.agent.going_back import left_at_the_end
+from timeline.blocks import AssistantCompletion, Attachment, ToolCall, UserPrompt
 from timeline.errors import BlockNotFound, BlockProtected
 from timeline.store.memory import MemoryStore
 
@@ -230,6 +232,47 @@ async def test_a_message_of_several_parts_leaves_as_a_whole() -> None:
     blocks = await timeline.append_messages([{"role": "user", "content": parts}])
     assert len(blocks) == 2
     assert await timeline.go_back() == blocks
+
+
+async def test_the_parts_of_a_message_leave_together_wherever_the_log_is_read_from() -> None:
+    """The first part that is read first may be the third of the message."""
+    store = MemoryStore()
+    timeline = await opened(store)
+    await timeline.append(prompt(5), answer(3))
+    first, last = timeline.version + 1, timeline.version + 4
+    await timeline.append(UserPrompt(text="Look."), *(Attachment(text="x", meta={"continues": True}),) * 3)
+    for most in range(1, last + 1):
+        left = await left_at_the_end(store, timeline.id, last, first=1, last=last, most=most)
+        assert [*left] == [*range(first, last + 1)]
+
+
+async def test_a_summary_inside_a_response_does_not_part_it_wherever_the_log_is_read_from() -> None:
+    """A compaction may come while a response is recorded."""
+    store = MemoryStore()
+    timeline = await opened(store, policy=small_policy(max_tokens=4_000))
+    for number in range(12):
+        await timeline.append(UserPrompt(text=f"{number}"), AssistantCompletion(text=words(400)))
+    await timeline.append(UserPrompt(text="Go on."))
+    begins = timeline.version + 1
+    await timeline.append(AssistantCompletion(text="One.", response_id="r1"))
+    await timeline.compact(until="ar:turn_11.user.prompt")
+    await timeline.append(AssistantCompletion(text="Two.", response_id="r1"))
+    last = timeline.version
+    for most in range(1, last + 1):
+        left = await left_at_the_end(store, timeline.id, last, first=1, last=last, most=most)
+        assert [*left] == [begins, last]
+
+
+@pytest.mark.parametrize("turns", [10, 1_000])
+async def test_taking_back_the_newest_turn_reads_that_turn_and_not_what_came_before(turns: int) -> None:
+    """A user who takes a turn back in a long conversation waits no longer than in a short one."""
+    store = Counted()
+    timeline = await opened(store)
+    await timeline.append(*(block for _ in range(turns) for block in (prompt(1), answer(1))))
+    last = await timeline.append(prompt(5), call("c1"), result("c1", 4), answer(3))
+    store.events = 0
+    assert await timeline.go_back() == last
+    assert store.events <= 64
 
 
 async def test_an_answer_that_broke_off_in_a_call_leaves_once() -> None:

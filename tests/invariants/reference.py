@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from timeline.blocks import (
+    CONTINUES_KEY,
     IN_TAIL,
     AssistantCompletion,
     Note,
@@ -19,9 +20,11 @@ from timeline.blocks import (
     StageDigest,
     ToolCall,
     ToolResult,
+    UserPrompt,
 )
 from timeline.events import (
     ABANDONED,
+    DISOWNED,
     BlockRedacted,
     BlocksHidden,
     BlocksPinned,
@@ -215,6 +218,57 @@ def _is_omitted(log: Sequence[LogLine], version: int) -> bool:
         version,
     )
     return hide is not None and hide.mode == "omit"
+
+
+def leaving(log: Sequence[LogLine], version: int | None) -> list[int]:
+    """Say which blocks leave where the history goes back behind a block; behind the newest shown prompt if None.
+
+    A part of a response, or a result of one of its calls, stands for the response's beginning, and another block for
+    the first part of its message. All that is shown from there on leaves, but for results of a response that stays.
+    """
+    blocks = blocks_of(log)
+    said = {v: block for v, block in blocks.items() if not isinstance(block, RangeSummary)}
+    stay = {v for v, block in said.items() if isinstance(block, StageDigest) or _is_redacted(log, v)}
+    shown = [v for v in said if v not in stay and not _is_disowned(log, v)]
+    if version is None:
+        version = max((v for v in shown if isinstance(said[v], UserPrompt)), default=None)
+    if version is None:
+        return []
+    response = _beginnings_of_responses(said)
+    whole = (v for v in sorted(blocks, reverse=True) if v <= version and not blocks[v].meta.get(CONTINUES_KEY))
+    start = response[version] or next(whole, version)
+    return [v for v in shown if v >= start and (response[v] or v) >= start]
+
+
+def _is_disowned(log: Sequence[LogLine], version: int) -> bool:
+    """Say whether a block never happened for the agent: a decision says so, and nothing has shown it again since."""
+    told = False
+    for at, payload, _ in log:
+        if at > version and isinstance(payload, BlocksHidden) and payload.reason in DISOWNED:
+            told = told or any(each.version == version for each in payload.blocks)
+        elif isinstance(payload, BlocksRevealed) and version in payload.versions:
+            told = False
+    return told
+
+
+def _beginnings_of_responses(said: Mapping[int, Block]) -> dict[int, int | None]:
+    """Say of each block where the response begins that it is part of, or that made the newest call of its id.
+
+    A response is what has the same id next to each other; a call without an id is one of its own.
+    """
+    begins: dict[int, int | None] = {}
+    calls: dict[str, int] = {}
+    newest, id_ = 0, None
+    for version, block in said.items():
+        if block.response_id is None or block.response_id != id_:
+            newest, id_ = version, block.response_id
+        if isinstance(block, ToolResult):
+            begins[version] = calls.get(block.call_id)
+            continue
+        begins[version] = newest if isinstance(block, ToolCall) or id_ is not None else None
+        if isinstance(block, ToolCall):
+            calls[block.call_id] = newest
+    return begins
 
 
 def turns_back(log: Sequence[LogLine]) -> set[int]:

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from tests.invariants import reference
 from tests.invariants.places import new_store
 from tests.invariants.playing import AT, play, read_log, run, search
-from tests.invariants.strategies import LOGS, Step, small
+from tests.invariants.strategies import ANY_BLOCK, LOGS, LONG_RUNS, Say, Step, small
 from tests.invariants.watched import check_near
-from timeline.blocks import UserPrompt
+from timeline.agent.going_back import left_at_the_end
+from timeline.blocks import CONTINUES_KEY, RangeSummary, UserPrompt
 from timeline.errors import BlockProtected
 from timeline.events import appended_block
 from timeline.fold.states import block_states
@@ -21,6 +22,41 @@ from timeline.wire import SENT
 
 if TYPE_CHECKING:
     from timeline.fold.window import Item
+
+PARTS: st.SearchStrategy[Step] = st.lists(
+    st.builds(
+        lambda block, continues: block.model_copy(update={"meta": {**block.meta, CONTINUES_KEY: continues}}),
+        ANY_BLOCK.filter(lambda block: not block.path),
+        st.booleans(),
+    ),
+    max_size=12,
+).map(lambda blocks: Say(tuple(blocks)))
+"""Messages of several parts, between calls, results without calls and responses that interleave."""
+
+
+@search(80)
+@given(
+    steps=st.builds(lambda log, parts: [*log, parts], LONG_RUNS | LOGS, PARTS),
+    number=st.integers(0, 200),
+    most=st.sampled_from([1, 2, 5, 64]),
+)
+def test_the_end_of_a_log_says_what_leaves_as_the_whole_log_does(steps: list[Step], number: int, most: int) -> None:
+    """Wherever the end begins that is read first, and behind whichever block the history goes back."""
+
+    async def story() -> None:
+        store = await new_store()
+        timeline = await Timeline.open(store, "c", policy=small(), now=AT)
+        await play(timeline, store, steps)
+        log = await read_log(store, "c")
+        said = [v for v, block in reference.blocks_of(log).items() if not isinstance(block, RangeSummary)]
+        for version in (None, *said[number % 3 :: 3]):
+            left = await left_at_the_end(store, "c", version, first=1, last=timeline.version, most=most)
+            assert sorted(left) == reference.leaving(log, version)
+        blocks = reference.blocks_of(log)
+        expected = [blocks[v].path for v in reference.leaving(log, None)]
+        assert sorted(block.path for block in await timeline.go_back(now=AT)) == sorted(expected)
+
+    run(story())
 
 
 @search(60)

@@ -2,14 +2,16 @@
 
 A framework that keeps a list shows by its list where it went back (`ListFollower`). A runtime that keeps none names the
 block.
+
+The log is read from its end, only as far as that takes: taking back a turn costs what the turn costs.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from timeline.agent.log_blocks import LogBlocks
-from timeline.blocks import CONTINUES_KEY, RangeSummary, StageDigest, UserPrompt
+from timeline.blocks import CONTINUES_KEY, RangeSummary, StageDigest, ToolResult, UserPrompt
 from timeline.errors import BlockProtected, HistoryUnavailable
 from timeline.events import BlockRedacted, appended_block
 from timeline.log.blocks_by_name import find_block
@@ -25,6 +27,10 @@ if TYPE_CHECKING:
     from timeline.events import Event
     from timeline.fold.turns import Turns
     from timeline.log.protocol import Draft
+    from timeline.ports import EventStore
+
+_FIRST: Final = 64
+"""Events of a log's end that are read first; where they do not say what leaves, each time twice as many are."""
 
 
 async def go_back(conversation: Conversation, path: str | None, at: datetime | None) -> list[Block]:
@@ -50,7 +56,7 @@ async def go_back(conversation: Conversation, path: str | None, at: datetime | N
     left: list[Block] = []
 
     async def choose() -> Departure:
-        blocks = blocks_left(await log.since(first - 1), version)
+        blocks = await left_at_the_end(store, conversation.id, version, first=first, last=log.fold.version)
         left[:] = blocks.values()
         return Departure(abandoned=tuple(blocks), behind=min(blocks, default=None))
 
@@ -62,12 +68,55 @@ async def go_back(conversation: Conversation, path: str | None, at: datetime | N
     return left
 
 
-def blocks_left(events: Sequence[Event], version: int | None) -> dict[int, Block]:
+async def left_at_the_end(
+    store: EventStore, conversation: str, version: int | None, *, first: int, last: int, most: int = _FIRST
+) -> dict[int, Block]:
+    """Return what `blocks_left` returns of a whole log, from as much of its end as shows it.
+
+    Args:
+        store: holds the conversation.
+        conversation: its id.
+        version: of the block behind which it goes back; None for the newest shown prompt.
+        first: the first version of the log that is there.
+        last: the last one.
+        most: number of events to begin with.
+    """
+    events: list[Event] = []
+    begin = last + 1
+    while begin > first:
+        end, begin = begin - 1, max(first, last + 1 - most)
+        events[:0] = [event async for event in store.read(conversation, after=begin - 1, until=end)]
+        left = None if begin == first else blocks_left(_from_a_beginning(events), version, is_whole=False)
+        if left is not None:
+            return left
+        most *= 2
+    return blocks_left(events, version) or {}
+
+
+def _from_a_beginning(events: Sequence[Event]) -> Sequence[Event]:
+    """Return events without those that may be inside a message or a response which begins before them."""
+    blocks = (appended_block(event.payload) for event in events)
+    return events[next((n for n, block in enumerate(blocks) if block is not None and _begins(block)), len(events)) :]
+
+
+def _begins(block: Block) -> bool:
+    """Return whether a block continues neither a message nor a response. A summary may stand inside either."""
+    continues = block.response_id is not None or block.meta.get(CONTINUES_KEY)
+    return not (continues or isinstance(block, RangeSummary))
+
+
+def blocks_left(events: Sequence[Event], version: int | None, *, is_whole: bool = True) -> dict[int, Block] | None:
     """Return the shown blocks from a version on, by version; by default from the newest shown prompt on.
 
     A message leaves as a whole, and so does a response with its results: a block inside one stands for its beginning,
     and the late result of an earlier call stays with that call. Stage digests stay, since a rewind of the stage takes
     them back; so do redacted blocks, of which nothing is left that could leave.
+
+    Args:
+        events: a log, or the end of one from the beginning of a message on.
+        version: of the block; None for the newest shown prompt.
+        is_whole: whether the log has no earlier events. If it has, the result is None where these may change it: the
+            block is one of them, or the call of a result.
     """
     log = LogBlocks()
     log.add(events)
@@ -79,13 +128,18 @@ def blocks_left(events: Sequence[Event], version: int | None) -> dict[int, Block
         prompts = (v for v in known.keys() - stay if isinstance(blocks[v], UserPrompt))
         version = max(prompts, default=None)
     if version is None:
-        return {}
+        return {} if is_whole else None
+    if not is_whole and version not in known:
+        return None
     start = _start_of_response(known[version], known.values()) or _start_of_message(version, blocks)
+    following = [block for block in known.values() if block.version >= start]
+    if not is_whole and any(isinstance(blocks[b.version], ToolResult) and not b.group for b in following):
+        return None
     begun = {block.group for block in known.values() if block.group and block.version < start}
     return {
         block.version: blocks[block.version]
-        for block in known.values()
-        if block.version >= start and block.version not in stay and block.group not in begun
+        for block in following
+        if block.version not in stay and block.group not in begun
     }
 
 

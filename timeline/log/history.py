@@ -130,9 +130,11 @@ async def reverted_versions(store: EventStore, conversation: str, until: int | N
     return {version for _, versions in await undos(store, conversation, until) for version in versions}
 
 
-async def undos(store: EventStore, conversation: str, until: int | None = None) -> list[tuple[int, tuple[int, ...]]]:
+async def undos(
+    store: EventStore, conversation: str, until: int | None = None, *, after: int = 0
+) -> list[tuple[int, tuple[int, ...]]]:
     """Return the undos up to a version of the log, each with the versions of the compactions that it takes back."""
-    read = store.read(conversation, until=until, types=["compaction.reverted"])
+    read = store.read(conversation, after=after, until=until, types=["compaction.reverted"])
     return [
         (e.version, e.payload.versions)
         async for e in read
@@ -346,12 +348,15 @@ def compactions_over(in_force: Mapping[int, Covers], versions: Collection[int]) 
     return sorted(chain, reverse=True)
 
 
-async def compactions_in_force(store: EventStore, conversation: str) -> dict[int, Covers]:
-    """Return the ranges of each compaction in force, by its version, oldest first; undone ones are left out."""
-    reverted = await reverted_versions(store, conversation)
+async def compactions_in_force(store: EventStore, conversation: str, *, after: int = 0) -> dict[int, Covers]:
+    """Return the ranges of each compaction in force, by its version, oldest first; undone ones are left out.
+
+    ``after`` is the version of a block: what covers it, or was undone of that, is behind it.
+    """
+    reverted = {version for _, versions in await undos(store, conversation, after=after) for version in versions}
     return {
         event.version: event.payload.covers
-        async for event in store.read(conversation, types=["compaction.completed"])
+        async for event in store.read(conversation, after=after, types=["compaction.completed"])
         if isinstance(event.payload, CompactionCompleted) and event.version not in reverted
     }
 

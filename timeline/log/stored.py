@@ -477,7 +477,9 @@ class StoredLog:
     async def _without_compactions_over(self, departure: Departure) -> tuple[Fold, list[Payload]]:
         """Return the fold without the compactions over what is left, and the event that undoes them."""
         id_ = self._fold.conversation
-        in_force = await compactions_in_force(self._store, id_)
+        if not departure.versions:
+            return self._fold.copy(), []
+        in_force = await compactions_in_force(self._store, id_, after=min(departure.versions))
         versions = compactions_over(in_force, departure.versions)
         if not versions:
             return self._fold.copy(), []
