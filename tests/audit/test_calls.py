@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from tests.bench.growth import cycles
+from tests.bench.logs import START
+from tests.log.counted import Counted
 from tests.scenes import AT, after, call, exchange, opened, payloads_of, prompt, result, small_policy, turn
 from timeline import sync
 from timeline.audit.calls import decisions_before
@@ -567,3 +570,16 @@ def test_calls_are_there_without_await(tmp_path: Path) -> None:
         timeline.record(reply(1), request=request)
         assert timeline.call(1).request == request.body
         assert [call.number for call in timeline.calls()] == [1]
+
+
+async def test_a_call_is_built_again_from_the_nearest_snapshot_and_not_from_the_first_version() -> None:
+    """What was called last in a long conversation is shown as quickly as in a short one."""
+    store = Counted()
+    timeline = await cycles(store, "c", 9_000)
+    for number in range(2):
+        await timeline.render(now=START)
+        await timeline.record_model_call(model="m", response_id=f"r{number}", now=START)
+    store.events = 0
+    call = await timeline.call(2)
+    assert (call.context is not None, call.cause) == (True, None)
+    assert store.events < 1_000

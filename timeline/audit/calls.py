@@ -323,6 +323,8 @@ async def _rebuilding(
     for context in [context for context in waiting if context.rendered.version < fold.version]:
         waiting.remove(context)
         yield context.version, "retention"
+    if waiting:  # what a snapshot gets wrong, the fingerprints show
+        fold = await fold_near(store, conversation, until=waiting[0].rendered.version)
     reader = in_turns(store.read(conversation, after=fold.version))
     for context in waiting:
         while fold.version < context.rendered.version:
