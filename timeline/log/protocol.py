@@ -116,6 +116,7 @@ class Log(Protocol):
 
         Raises:
             VersionConflict: the log is not at ``expected``.
+            StoreLocked: other writers were faster each time.
         """
         ...
 

@@ -312,6 +312,7 @@ class StoredLog:
 
         Raises:
             VersionConflict: the log is not at ``expected``.
+            StoreLocked: other writers were faster each time.
         """
         self._home.check()
         async with self._lock:
@@ -460,18 +461,13 @@ class StoredLog:
                 if not events and not appended:
                     return []
                 try:
-                    await self._store.append(
-                        fold.conversation, [*events, *appended], expected=last, snapshot=take_snapshot(fold)
-                    )
+                    await self._go_on_with(fold, [*events, *appended], last)
                 except VersionConflict as conflict:
                     await self._overtaken(conflict)
-                    continue
                 except PathTaken as error:
                     avoid.add(error.path)
-                    continue
-                self._replace_fold(fold)
-                notify(self._store, fold.conversation, [*events, *appended])
-                return addressed
+                else:
+                    return addressed
         raise busy(self._fold.conversation)
 
     async def _without_compactions_over(self, departure: Departure) -> tuple[Fold, list[Payload]]:
@@ -491,13 +487,20 @@ class StoredLog:
         return fold, [CompactionReverted(versions=tuple(versions))]
 
     async def _revert(self, fold: Fold, reverted: CompactionReverted, given: datetime | None) -> None:
-        """Append an undo with a snapshot of the fold without the compactions, so that no reader folds the whole log."""
-        last, at = self._fold.version, self._time(given)
-        event = NewEvent(id=event_id(at), at=at, payload=reverted)
-        fold.apply(last + 1, at, reverted)
-        await self._store.append(fold.conversation, [event], expected=last, snapshot=take_snapshot(fold))
-        self._kept = fold.version
+        """Append an undo, and go on with the fold without the compactions."""
+        last, events = self._fold.version, _dated([reverted], self._time(given))
+        _apply(fold, events)
+        await self._go_on_with(fold, events, last)
+
+    async def _go_on_with(self, fold: Fold, events: Sequence[NewEvent], last: int) -> None:
+        """Append events behind ``last`` that another fold of this log has applied, and go on with that fold.
+
+        A snapshot of it comes along, so that no reader folds the whole log.
+        """
+        await self._store.append(fold.conversation, events, expected=last, snapshot=take_snapshot(fold))
         self._replace_fold(fold)
+        self._kept, self._newest = fold.version, (fold.version, events[-1].id)
+        notify(self._store, fold.conversation, events)
 
     def _replace_fold(self, fold: Fold) -> None:
         """Go on with another fold of this log, which counts as this one does."""
@@ -509,16 +512,24 @@ class StoredLog:
         """Name the policy of a log that names none, see `adopt`; return whether the log moved.
 
         It comes before the first append or decision, since these are counted and decided under the policy.
+
+        Raises:
+            StoreLocked: other writers were faster each time.
         """
         if self._unnamed is None:
             return False
         changed, values = self._unnamed
         before = self._fold.version
-        while self._fold.window.policy is None:
+        for _ in range(_TRIES):
+            if self._fold.window.policy is not None:
+                break
             try:
                 await self._write(_dated([changed], self._time(given)), values, snapshot=False)
+                break
             except VersionConflict as conflict:
                 await self._overtaken(conflict)
+        else:
+            raise busy(self._fold.conversation)
         self._unnamed = None
         return self._fold.version != before
 
@@ -542,12 +553,12 @@ class StoredLog:
         fold = self._fold
         try:
             async for event in self._store.read(fold.conversation, after=fold.version):
+                self._newest = event.version, event.id
                 # Events in between were compacted and scavenged since; or a redaction rewrote events folded before.
                 if event.version != fold.version + 1 or type(event.payload) is BlockRedacted:
                     self._replace_fold(await load_fold(self._store, fold.conversation))
                     return
                 fold.apply(event.version, event.at, event.payload)
-                self._newest = event.version, event.id
         except HistoryNeeded:
             self._replace_fold(await load_fold(self._store, fold.conversation))
 
