@@ -8,7 +8,8 @@ last is asked first.
 from __future__ import annotations
 
 import socket
-from typing import TYPE_CHECKING, Any, Final
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
@@ -16,7 +17,10 @@ import asyncpg
 from ..addresses import query_of, settings_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+    Answering: TypeAlias = Callable[[], AbstractContextManager[None]]
 
 CONNECT: Final = 10.0
 """Seconds that connecting may take."""
@@ -36,12 +40,43 @@ _NEXT: Final = (OSError, asyncpg.TargetServerAttributeNotMatched, asyncpg.Cannot
 """Why another server is tried: this one cannot be reached, is not of the kind that the URL wants, or starts."""
 
 
-class _Watched(asyncpg.Connection):
-    """A connection that breaks half a minute after its server's machine went away without a word."""
+class Watched(asyncpg.Connection):
+    """A connection that breaks half a minute after its server's machine went away without a word.
+
+    Attributes:
+        answering: makes what is entered around each statement, so that the time is watched for which the server is
+            waited for, and none between two statements of a transaction.
+    """
 
     def __init__(self, protocol: Any, transport: Any, *of_the_driver: Any) -> None:
         super().__init__(protocol, transport, *of_the_driver)
+        self.answering: Answering = nullcontext
         _watch(transport.get_extra_info("socket"))
+
+    async def execute(self, *told: Any, **options: Any) -> Any:
+        """Do as the driver's, watched; a transaction begins and ends by it, too."""
+        with self.answering():
+            return await super().execute(*told, **options)
+
+    async def executemany(self, *told: Any, **options: Any) -> Any:
+        """Do as the driver's, watched."""
+        with self.answering():
+            return await super().executemany(*told, **options)
+
+    async def fetch(self, *told: Any, **options: Any) -> Any:
+        """Do as the driver's, watched."""
+        with self.answering():
+            return await super().fetch(*told, **options)
+
+    async def fetchrow(self, *told: Any, **options: Any) -> Any:
+        """Do as the driver's, watched."""
+        with self.answering():
+            return await super().fetchrow(*told, **options)
+
+    async def fetchval(self, *told: Any, **options: Any) -> Any:
+        """Do as the driver's, watched."""
+        with self.answering():
+            return await super().fetchval(*told, **options)
 
 
 def _watch(of: socket.socket) -> None:
@@ -70,9 +105,12 @@ class Servers:
         dsn: str | None = None,
         *,
         timeout: float = CONNECT,  # noqa: ASYNC109 - the driver's parameter
+        answering: Answering = nullcontext,
         **options: Any,
-    ) -> asyncpg.Connection[asyncpg.Record]:
+    ) -> Watched:
         """Connect to the first server that is there and is of the wanted kind; takes the driver's parameters.
+
+        ``answering`` watches the statements of the connection, see `Watched`.
 
         Raises:
             ValueError: it is no URL.
@@ -81,7 +119,7 @@ class Servers:
         """
         servers = servers_of(dsn or self._dsn)
         share = max(timeout / len(servers), _LEAST_SHARE) if len(servers) > 1 else timeout
-        options["connection_class"] = _Watched
+        options["connection_class"] = Watched
         failed: BaseException | None = None
         for wanted in _wanted(servers[0]) if len(servers) > 1 else ({},):
             for turn in range(len(servers)):
@@ -93,6 +131,7 @@ class Servers:
                         failed = error
                 else:
                     self._answered = number
+                    found.answering = answering
                     return found  # type: ignore[no-any-return] # its class is among the options
         assert failed is not None  # noqa: S101 - there is a server at least
         raise failed

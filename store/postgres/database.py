@@ -13,7 +13,8 @@ import asyncio
 import logging
 import random
 import warnings
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
+from functools import partial
 from ssl import SSLCertVerificationError
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from ..codec import Row
     from ..durability import Durability
     from .address import ServerAddress
+    from .connecting import Answering, Watched
     from .connections import Connection, Pool
 
 T = TypeVar("T")
@@ -107,9 +109,10 @@ class Database(OpenDatabase):
             StoreError: the server is too old, or refused the role.
         """
         async with self.alone() as connection:
-            with self.answering("what makes the store ready"):
-                await self._prepare(connection)
-        readers, writers, appenders = [await self._pool(most) for most in (READERS, WRITERS, APPENDERS)]
+            await self._prepare(connection)
+        readers = await self._pool(READERS, partial(self._answering, "a read"))
+        writers = await self._pool(WRITERS, partial(self._answering, "a write"))
+        appenders = await self._pool(APPENDERS, nullcontext)  # their queue watches, and says how many wait
         self._parts = Parts(readers, writers, appenders, self.where)
 
     @asynccontextmanager
@@ -129,9 +132,10 @@ class Database(OpenDatabase):
         except DRIVER_ERRORS as error:
             raise store_error(error, self.where) from error
 
-    async def _reached(self) -> Connection:
+    async def _reached(self) -> Watched:
         """Open a connection to a server that a store may be on; the driver's errors pass."""
         connection = await self.connected()
+        connection.answering = partial(self._answering, "what makes the store ready")
         try:
             self._check_server(connection)
             await self._check_session(connection)
@@ -197,7 +201,7 @@ class Database(OpenDatabase):
             await connection.execute(statements.PASS_KEYS, behind)
             log.warning("%s: brought here without its sequence; keys go on after the stored ones", self.where)
 
-    async def connected(self) -> Connection:
+    async def connected(self) -> Watched:
         """Open a connection outside the pools, which the caller closes; the driver's errors pass."""
         try:
             connection = await self.servers.connect(**self._options())
@@ -221,7 +225,7 @@ class Database(OpenDatabase):
             raise closed(self.where)
         return self._parts
 
-    def _pool(self, most: int) -> Pool:
+    def _pool(self, most: int, answering: Answering) -> Pool:
         """Make a pool of the driver's, of at most so many connections; each is opened when it is first needed."""
         return asyncpg.create_pool(
             self.address.dsn,
@@ -229,7 +233,7 @@ class Database(OpenDatabase):
             max_size=most,
             max_inactive_connection_lifetime=0,
             reset=_keep,
-            connect=self.servers.connect,
+            connect=partial(self.servers.connect, answering=answering),
             timeout=CONNECT,
             **self._options(),
         )
@@ -304,8 +308,7 @@ class Database(OpenDatabase):
 
     async def _fetched(self, statement: str, parameters: tuple[Any, ...]) -> list[Row]:
         async with self.parts.readers.lend() as connection:
-            with self.answering("a read"):
-                return [tuple(row) for row in await self._asked(connection, statement, parameters)]
+            return [tuple(row) for row in await self._asked(connection, statement, parameters)]
 
     async def _asked(self, connection: Connection, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
         if not self.address.pgbouncer:
@@ -317,8 +320,8 @@ class Database(OpenDatabase):
                 return await connection.fetch(statement, *parameters)
 
     @contextmanager
-    def answering(self, what: str) -> Iterator[None]:
-        """Warn that the server has not answered, where it takes long: it may hang, or others hold locks.
+    def _answering(self, what: str) -> Iterator[None]:
+        """Warn that the server has not answered a statement, where it takes long: it may hang, or others hold locks.
 
         What it may take is the caller's to know: a search of a large store takes its time, and a lock ends.
         """
@@ -335,7 +338,8 @@ class Database(OpenDatabase):
             self._said = now
             log.warning(
                 "%s: the server has not answered %s for %.0f seconds; still waiting. Others may hold locks, a"
-                " synchronous standby may be missing, or the server hangs: pg_stat_activity says what it waits for",
+                " synchronous standby may be missing, the server may hang, or it has much to do: pg_stat_activity says"
+                " what it waits for",
                 self.where,
                 what,
                 seconds,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import asyncpg
 import pytest
@@ -18,18 +18,20 @@ from timeline.store.postgres.store import PostgresStore
 from timeline.store.testing import events
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable, Coroutine
 
     from tests.postgres_server import Server
+    from timeline.store.postgres.connections import Connection
 
 
 @asynccontextmanager
-async def locked(url: str) -> AsyncIterator[None]:
-    """Keep everybody from the events."""
+async def locked(url: str, table: str = "events") -> AsyncIterator[None]:
+    """Keep everybody from a table."""
     connection = await asyncpg.connect(without(url, "schema"))
     try:
         async with connection.transaction():
-            await connection.execute(f"LOCK TABLE {url.rpartition('schema=')[2]}.events IN ACCESS EXCLUSIVE MODE")
+            schema = url.rpartition("schema=")[2]
+            await connection.execute(f"LOCK TABLE {schema}.{table} IN ACCESS EXCLUSIVE MODE")
             yield
     finally:
         await connection.close()
@@ -57,6 +59,74 @@ async def test_a_read_that_is_not_answered_is_waited_for_with_a_word(
             assert "the server has not answered a read for 0 seconds" in await said(caplog)
             assert not reading.done()
         assert [event.version for event in await reading] == [1]
+
+
+@pytest.mark.parametrize(
+    ("table", "what", "work"),
+    [
+        ("erased", "write", lambda store: store.erase("a")),
+        ("settings", "write", lambda store: store.set_retention("window")),
+        ("facts", "write", lambda store: store.fact_record("a")),
+        ("events", "read", lambda store: store.examine()),
+    ],
+    ids=["erase", "set_retention", "facts", "examine"],
+)
+async def test_work_of_several_statements_that_is_not_answered_is_waited_for_with_a_word(
+    postgres_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    *,
+    table: str,
+    what: str,
+    work: Callable[[PostgresStore], Coroutine[Any, Any, object]],
+) -> None:
+    """Whichever of its statements it is; it comes to its end all the same."""
+    async with await PostgresStore.open(postgres_url) as store:
+        await store.append("a", events(2))
+        monkeypatch.setattr(database, "SLOW", 0.2)
+        async with locked(postgres_url, table):
+            working = asyncio.create_task(work(store))
+            assert f"the server has not answered a {what} for 0 seconds" in await said(caplog)
+            assert not working.done()
+        await working
+
+
+async def test_a_commit_that_is_not_answered_is_waited_for_with_a_word(
+    own_postgres: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It waits for a synchronous standby that is missing."""
+    async with await PostgresStore.open(own_postgres.url()) as store:
+        await store.append("a", events(2))
+        administrator = await asyncpg.connect(own_postgres.url())
+        await administrator.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+        await administrator.execute("SELECT pg_reload_conf()")
+        monkeypatch.setattr(database, "SLOW", 0.2)
+        working = asyncio.create_task(store.set_retention("window"))
+        assert "the server has not answered a write" in await said(caplog)
+        assert not working.done()
+        await administrator.execute("ALTER SYSTEM RESET synchronous_standby_names")
+        await administrator.execute("SELECT pg_reload_conf()")
+        await administrator.close()
+        await working
+
+
+async def test_only_the_time_in_which_the_server_is_waited_for_counts(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A large removal has many statements that are answered, and a caller may pause between two of them."""
+
+    async def work(connection: Connection) -> None:
+        for _ in range(8):
+            await connection.execute("SELECT pg_sleep(0.1)")
+        await asyncio.sleep(0.8)
+        await connection.execute("SELECT 1")
+
+    async with await PostgresStore.open(postgres_url) as store:
+        monkeypatch.setattr(database, "SLOW", 0.6)
+        await store.database.do(work)
+        async with store.database.moment() as connection:
+            await work(connection)
+        assert caplog.records == []
 
 
 async def test_opening_waits_for_who_makes_the_same_store_with_a_word(
