@@ -86,10 +86,14 @@ class PostgresSearch(DatabaseSearch):
         if not hits:
             return []
         ((texts, size),) = await self.rows(_TOTALS)
-        scan = Scan(query, None, wanted, texts, size + TAGS * texts, found=hits)
-        for number, phrase in enumerate(query.phrases):
-            scan.with_phrase.append(await self._holding(phrase, {place: found[place][1][number] for place in found}))
-        return scan.best()
+        holding = [
+            await self._holding(phrase, {place: found[place][1][number] for place in found})
+            for number, phrase in enumerate(query.phrases)
+        ]
+        # Each is of a moment of its own. In between others index texts and remove some, and there are no fewer in all
+        # than hold a phrase, of no fewer words than the hits.
+        texts, size = max(texts, *holding), max(size + TAGS * texts, sum(of_hit for _, of_hit, _ in hits))
+        return Scan(query, None, wanted, texts, size, holding, hits).best()
 
     async def _found(self, query: Query, key: int | None, wanted: SearchFilter, *, several: bool) -> _Counts:
         """Return the texts of one vector, or of several, that may be hits."""
