@@ -291,12 +291,14 @@ class Database(OpenDatabase):
     async def moment(self) -> AsyncIterator[Connection]:
         """Open a transaction that reads the store as it is now, by several statements, whatever comes meanwhile.
 
-        It gets no number, so that it holds nobody up; only what VACUUM may free waits for its end.
+        It gets no number, so that it holds nobody up; only what VACUUM may free waits for its end. A server that is
+        away is waited for as by `connection`.
         """
         self.check_open()
+        readers = self.parts.readers
         try:
             async with (
-                self.parts.readers.lend() as connection,
+                readers.lent(await self.patiently(readers.take)) as connection,
                 self._replayed.reading(connection),
                 connection.transaction(isolation="repeatable_read", readonly=True),
             ):
@@ -377,12 +379,15 @@ class Database(OpenDatabase):
     async def connection(self) -> AsyncIterator[Connection]:
         """Take a connection that may write, without a transaction; the driver's errors pass.
 
+        A server that is away, or has no connection left, is waited for, some seconds: nothing was done on it yet.
+
         Raises:
             StoreReadOnly: the store is open for reading only.
         """
         if self.read_only:
             raise reading_only(self.where)
-        async with self.parts.writers.lend() as connection:
+        writers = self.parts.writers
+        async with writers.lent(await self.patiently(writers.take)) as connection:
             yield connection
 
     @asynccontextmanager

@@ -72,7 +72,12 @@ class Part:
     @asynccontextmanager
     async def lend(self) -> AsyncIterator[Lent]:
         """Lend a connection; the driver's errors pass."""
-        connection = await self.take()
+        async with self.lent(await self.take()) as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def lent(self, connection: Lent) -> AsyncIterator[Lent]:
+        """Give a connection back that the caller took, when the work on it is done; the driver's errors pass."""
         try:
             yield connection
         except asyncpg.InternalClientError:

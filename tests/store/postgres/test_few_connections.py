@@ -22,6 +22,8 @@ from timeline.store.testing.samples import versions
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from tests.postgres_server import Server
+
 
 @asynccontextmanager
 async def limited(url: str, connections: int) -> AsyncIterator[str]:
@@ -141,3 +143,35 @@ async def test_a_connection_that_was_broken_off_is_not_lent_again(postgres_url: 
         with pytest.raises(StoreUnavailable):
             await broken_off()
         assert await versions(store, "a") == [1]
+
+
+async def test_all_kinds_of_work_wait_for_a_connection(postgres_url: str) -> None:
+    """Of a role that may have one, the parts take it from one another, and none has it for a moment."""
+    async with limited(postgres_url, 1) as url, await PostgresStore.open(url) as store:
+        await allow(url, 0)
+        writing = [
+            asyncio.create_task(store.append("a", events(1))),
+            asyncio.create_task(store.set_retention("window")),
+        ]
+        reading = asyncio.create_task(store.examine())
+        await asyncio.sleep(0.3)
+        assert not any(task.done() for task in (*writing, reading))
+        await allow(url, 1)
+        async with asyncio.timeout(20):
+            await asyncio.gather(*writing)
+            assert await reading == []
+
+
+async def test_what_changes_older_rows_waits_for_a_server_that_is_away(own_postgres: Server) -> None:
+    """As appends and reads do: nothing of it was done yet."""
+    async with await PostgresStore.open(own_postgres.url()) as store:
+        await store.append("a", events(1))
+        await asyncio.to_thread(own_postgres.stop)
+        working = [asyncio.create_task(work) for work in (store.erase("a"), store.set_retention("window"))]
+        looking = asyncio.create_task(store.examine())
+        await asyncio.sleep(0.5)
+        assert not any(task.done() for task in (*working, looking))
+        await asyncio.to_thread(own_postgres.start)
+        await asyncio.gather(*working)
+        assert await looking == []
+        assert await store.retention() == "window"
