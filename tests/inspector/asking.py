@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlencode
 
+import anyio
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -74,6 +76,20 @@ async def ask(
 
     await app(scope, receive, send)
     return answer
+
+
+async def endless_headers(port: int, most: int) -> int:
+    """Send a server headers without an end; return how many bytes of them it took, up to ``most``."""
+    lines, sent = (b"X-Endless: " + b"x" * 1_000 + b"\r\n") * 64, 0
+    async with await anyio.connect_tcp("127.0.0.1", port) as stream:
+        await stream.send(f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n".encode())
+        while sent < most:
+            try:
+                await stream.send(lines)
+            except anyio.BrokenResourceError:
+                break
+            sent += len(lines)
+    return sent
 
 
 def segment(text: str) -> str:

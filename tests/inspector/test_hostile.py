@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import socket
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
 
-from tests.inspector.asking import ask, segment
+from tests.inspector.asking import ask, endless_headers, segment
 from tests.inspector.sent import SCRIPT
 from tests.scenes import after, prompt, small_policy
 from timeline import Timeline
 from timeline.inspector import inspector
 from timeline.inspector.routes import ROUTES
+from timeline.inspector.serving import Place, serve
 from timeline.store import open_store
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from tests.inspector.sent import Sent
     from timeline.ports import EventStore
 
+MOST = 16 * 2**20
+"""Bytes of headers after which a server may be said to take any amount: what is on its way in the sockets is less."""
 VIEWS = (
     "",
     "/blocks",
@@ -168,6 +172,28 @@ async def test_a_body_that_never_comes_is_given_up(store: EventStore) -> None:
 
     await inspector(store, deadline=0.05)(DECIDING, receive, send)
     assert statuses == [408]
+
+
+async def test_headers_without_an_end_are_not_kept(store: EventStore) -> None:
+    """They come before the token, so anybody of the machine may send them."""
+    started = anyio.Event()
+    async with anyio.create_task_group() as tasks:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+        tasks.start_soon(serve, store, Place(port=port), lambda *_: started.set())
+        await started.wait()
+        with anyio.fail_after(30):
+            assert await endless_headers(port, MOST) < MOST
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("view", ["/events", "/status"])
+async def test_a_stream_with_a_body_that_is_too_long_is_refused_before_it_begins(
+    app: Any, sent: Sent, view: str
+) -> None:
+    """It would end in the middle, with an error of the server."""
+    answer = await ask(app, one(sent.id, view), body=[b"x" * 1_000_000] * 5)
+    assert (answer.status, answer.json["type"]) == (413, "request-not-read")
 
 
 async def test_an_answer_that_takes_too_long_is_given_up_with_the_cure(

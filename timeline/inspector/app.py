@@ -189,6 +189,7 @@ class _Inspector:
             return _json(request, compact_json(openapi()).encode())
         segments = _segments(path)
         if len(segments) == 4 and segments[:2] == ["v1", "conversations"] and segments[3] in {"events", "status"}:
+            await request.body()  # a stream waits for what comes behind it: that its reader is gone
             return self._live_of(segments[2], segments[3])
         if len(segments) == 4 and segments[:2] == ["v1", "conversations"] and segments[3] == "file":
             asked = AskedFile.model_validate({**_query(request, {"id": ""}), "id": segments[2]})

@@ -13,6 +13,7 @@ from timeline.errors import InvalidArgument, needs
 from timeline.inspector.app import inspector
 from timeline.inspector.doors import TokenDoor
 from timeline.inspector.reopened import Reopened
+from timeline.integrations.http_bounds import BOUNDED_HEADERS
 from timeline.integrations.loopback import is_loopback, loopback_hosts
 
 with needs("inspector"):
@@ -105,6 +106,7 @@ async def serve(
         base = f"{scheme}://{name}:{port}/"
         config = uvicorn.Config(
             app,
+            http=BOUNDED_HEADERS,
             log_level=logging.WARNING,
             access_log=False,
             lifespan="off",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from time import process_time, thread_time
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,7 +12,7 @@ import pytest
 from mcp import Client
 from starlette.responses import PlainTextResponse
 
-from tests.inspector.asking import PORT
+from tests.inspector.asking import PORT, endless_headers
 from tests.inspector.asking import ask as ask_http
 from tests.integrations.mcp.recorded import Wire, ask, asking, asking_process, record, said, wire
 from tests.scenes import AT
@@ -21,7 +22,7 @@ from timeline.events import BlockAppended, NewEvent, event_id
 from timeline.integrations.bearer import OnlyWithToken
 from timeline.integrations.http_bounds import BoundedBodies
 from timeline.integrations.loopback import OnlyLocal, loopback_hosts
-from timeline.integrations.mcp.server import build_server
+from timeline.integrations.mcp.server import build_server, serve_http
 from timeline.tokens import get_counter
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
     from timeline.ports import ConversationInfo
 
+MOST = 16 * 2**20
+"""Bytes of headers after which a server may be said to take any amount: what is on its way in the sockets is less."""
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
 LONG_PATH = "/" + "a" * 100
@@ -204,6 +207,16 @@ async def test_a_request_over_http_is_bounded_in_size_and_time() -> None:
     assert await answered([b"x" * 1_000_000] * 5) == 413
     assert await answered([b"a"], waits=True) == 408
     assert passed == [b"ab"]
+
+
+async def test_over_http_headers_without_an_end_are_not_kept() -> None:
+    """They come before the token, so anybody of the machine may send them."""
+    async with await open_store("memory://") as store, anyio.create_task_group() as tasks:
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            tasks.start_soon(serve_http, store, listening)
+            with anyio.fail_after(30):
+                assert await endless_headers(listening.getsockname()[1], MOST) < MOST
+            tasks.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize(
