@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _LONGEST: Final = 80
-_PATH: Final = re.compile(r"[\w.@~+%-]*/[\w./@~+%-]*")
-"""Matches folders and files, which are facts of their own."""
+_PATH: Final = re.compile(r"(?<![\w.@~+%-])[\w.@~+%-]*+/[\w./@~+%-]*+")
+"""Matches folders and files, which are facts of their own. A run of letters without a slash is looked through once."""
 _NAME: Final = re.compile(r"(?<![\w$])[A-Za-z_$][A-Za-z0-9_$]{3,}(?![\w$])")
 _JOINED: Final = re.compile(r"[a-z0-9][A-Z]|[A-Za-z0-9]_[A-Za-z0-9]")
 FILE_SUFFIX: Final = re.compile(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_AHEAD: Final = re.compile(r"(?:.*/)?(?:ft:)?(?:[a-z-]+\.)*(?=[a-z])")
+_AHEAD: Final = re.compile(r"(?:.*/)?(?:ft:)?(?:[a-z-]++\.)*(?=[a-z])")
 """Prefixes that a model's name may have: ``openai/``, ``openrouter/anthropic/``, ``us.anthropic.``, ``ft:``."""
 _AFTER: Final = ("", "-", "@", ":", "[")
 """Suffixes that still name the same model: none, or a variant."""
@@ -18,7 +18,9 @@ _BETWEEN: Final = re.compile(r"[/:.]")
 
 def fit(model: str, starts: Iterable[str]) -> int:
     """Return the length of the longest of ``starts`` that a model's name begins with; 0 where it begins with none."""
-    names = {model.lower(), _AHEAD.sub("", model.lower(), count=1)}
+    name = model.lower()
+    ahead = _AHEAD.match(name)
+    names = {name, name if ahead is None else name[ahead.end() :]}
     return max((len(start) for start in starts if any(_begins(name, start.lower()) for name in names)), default=0)
 
 
