@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.scenes import AT
 from timeline.audit.proof import prove
 from timeline.audit.verify import verify
+from timeline.events import BlockRedacted, NewEvent, Rewritten, event_id
 from timeline.events.chain import SIZE, START, commitment, link
 from timeline.events.encoding import checksum
 from timeline.store.memory import MemoryStore
@@ -44,6 +46,20 @@ def _forge(file: Path) -> None:
         connection.execute("UPDATE conversations SET head = ?", (before,))
 
 
+def _exchange(file: Path) -> str:
+    """Give an event another content, and leave its link as it was; return the new checksum."""
+    with closing(sqlite3.connect(file)) as connection, connection:
+        *place, payload, salt, hashed = connection.execute(
+            "SELECT version, event_id, type, schema_version, at, payload, salt, checksum FROM events WHERE path = 'p'"
+        ).fetchone()
+        version, id_, type_, schema_version, at = place
+        payload = payload.replace(WORD, "olleh")
+        new = checksum("a", version, id_, type_, schema_version, at, payload)
+        changed = (payload, new, commitment(salt, hashed))
+        connection.execute("UPDATE events SET payload = ?, checksum = ?, salt = NULL, c = ? WHERE path = 'p'", changed)
+    return new
+
+
 async def test_a_chain_that_was_computed_anew_is_found_against_a_kept_head(tmp_path: Path) -> None:
     """By itself it is sound, and nothing else would find it."""
     file = tmp_path / "agent.db"
@@ -65,6 +81,23 @@ async def test_a_kept_head_proves_the_log_up_to_its_event(tmp_path: Path) -> Non
         proof = await prove(store, "a", kept_head=head)
     assert (proof.found, proof.proved, proof.problems) == (7, 9, [])
     assert len(proof.head) == SIZE
+
+
+async def test_a_kept_head_does_not_prove_what_a_redaction_behind_it_put_in_the_place_of_another(
+    tmp_path: Path,
+) -> None:
+    """Whoever can write can append a redaction; one before the head is proved with its checksums."""
+    file = tmp_path / "agent.db"
+    head = await _stored(file)
+    redaction = BlockRedacted(version=0, erased=True, rewritten=(Rewritten(version=4, checksum=_exchange(file)),))
+    async with await SQLiteStore.open(file) as store:
+        await store.append("a", [NewEvent(id=event_id(AT), at=AT, payload=redaction)])
+        proof = await prove(store, "a", kept_head=head)
+        assert (proof.problems, proof.found, proof.rewritten, proof.rewritten_behind) == ([], 7, 1, [4])
+        report = await verify(store, "a", head=head)
+        assert (report.proved_until, report.rewritten_behind) == (7, (4,))
+        later = await prove(store, "a", kept_head=await store.chain_head("a"))
+        assert (later.found, later.rewritten, later.rewritten_behind) == (8, 1, [])
 
 
 @pytest.mark.parametrize(

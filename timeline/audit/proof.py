@@ -1,13 +1,15 @@
 """Prove a conversation by its chain: compute every link again, and compare the last one with the stored head.
 
 It reads no payload, since every read of a payload checks that it matches its checksum. Whoever can write to the store
-can also compute a whole chain anew. A head that is kept elsewhere reveals that, and what was cut off at the end.
+can also compute a whole chain anew. A head that is kept elsewhere reveals that, and what was cut off at the end. It
+proves no content that a redaction behind it put in the place of another: whoever can write can append a redaction, too.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from math import inf
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from timeline.events import BlockRedacted
 from timeline.events.chain import START, commitment, link, remains
@@ -31,6 +33,8 @@ class Proof:
             next append links these.
         rewritten: number of events whose content a redaction replaced.
         found: version of the event with the head that was looked for; None without one.
+        rewritten_behind: versions up to that event whose content a redaction behind it replaced. The head proves that
+            they were there, and not what they say now.
         problems: what does not hold, each with its version.
         of_row: the last of these problems, if it is that the row differs from the log; empty otherwise.
     """
@@ -40,6 +44,7 @@ class Proof:
     unproved: int = 0
     rewritten: int = 0
     found: int | None = None
+    rewritten_behind: list[int] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     of_row: str = ""
 
@@ -73,7 +78,15 @@ async def prove(store: EventStore, conversation: str, *, kept_head: bytes | None
             f"no event has the link {kept_head.hex()}: what it proved was changed or cut off; {_CURE}"
         )
     proof.head = check.previous
+    proof.rewritten_behind = check.rewritten_behind()
     return proof
+
+
+class _Said(NamedTuple):
+    """What a redaction says of an event: the checksum of its new content, and the version of the redaction."""
+
+    checksum: str
+    at: int
 
 
 class _Links:
@@ -94,8 +107,12 @@ class _Links:
         """Versions of the events without a link behind the newest link. A release before the chain appends such events:
         it does not change the head of the row, and writes neither salt nor commitment."""
         self._newest = START
-        self._rewritten: dict[int, str] = {}
-        self._by_forks: list[dict[int, str]] | None = None
+        self._rewritten: dict[int, _Said] = {}
+        self._by_forks: list[dict[int, _Said]] | None = None
+        self._replaced: list[tuple[int, str, float]] = []
+        """The events with another content: version, owner, and the version of the redaction; infinity for a fork's."""
+        self._until: dict[str, int] = {}
+        """By owner, the newest of its versions that is in this log."""
 
     @property
     def head(self) -> bytes:
@@ -112,6 +129,11 @@ class _Links:
         for version in self._behind:
             self._problem(f"version {version} has lost its link")
 
+    def rewritten_behind(self) -> list[int]:
+        """Return the versions up to the kept head whose content a redaction replaced that the head does not prove."""
+        head = self.proof.found or 0
+        return [v for v, owner, by in self._replaced if v <= head and by > min(head, self._until[owner])]
+
     async def event(self, event: ChainedEvent) -> None:
         """Check the next event."""
         if event.conversation != self._of:
@@ -124,6 +146,7 @@ class _Links:
         if event.position <= self._position:
             self._problem(f"version {event.version} is at position {event.position}, before the one in front of it")
         self.version, self._position = event.version, event.position
+        self._until[event.conversation] = event.version
         if event.link is None or event.c is None:
             self._without_link(event)
         else:
@@ -170,38 +193,41 @@ class _Links:
         elif event.salt is not None:
             if commitment(event.salt, event.checksum) != c:
                 self._problem(f"version {event.version} has another content than the chain")
-        elif await self._is_said_to_be_rewritten(event):
+        elif (redacted_at := await self._redacted_at(event)) is not None:
             self.proof.rewritten += 1
+            self._replaced.append((event.version, event.conversation, redacted_at))
         else:
             self._problem(f"version {event.version} was rewritten, and no redaction says so")
 
-    async def _is_said_to_be_rewritten(self, event: ChainedEvent) -> bool:
-        """Return whether a redaction says so: of this log, or of a fork, where this log ends before its own."""
-        if self._rewritten.get(event.version) == event.checksum:
-            return True
+    async def _redacted_at(self, event: ChainedEvent) -> float | None:
+        """Return the version of the redaction that says so: infinity where a fork has it, None where none does."""
+        said = self._rewritten.get(event.version)
+        if said is not None and said.checksum == event.checksum:
+            return said.at
         if self._by_forks is None:
             self._by_forks = await _rewritten_by_forks(self._store, event.conversation)
-        return any(said.get(event.version) == event.checksum for said in self._by_forks)
+        own = (by_fork.get(event.version) for by_fork in self._by_forks)
+        return inf if any(one is not None and one.checksum == event.checksum for one in own) else None
 
     def _problem(self, text: str) -> None:
         self.proof.problems.append(f"{self._of}: {text}; {_CURE}")
 
 
-async def _rewritten_by_forks(store: EventStore, conversation: str) -> list[dict[int, str]]:
+async def _rewritten_by_forks(store: EventStore, conversation: str) -> list[dict[int, _Said]]:
     """Return of each fork, and of each fork of one, the versions that it shares and says to be rewritten."""
-    found: list[dict[int, str]] = []
+    found: list[dict[int, _Said]] = []
     forks = list((await store.forks(conversation)).items())
     for fork, base in forks:
         said = await _rewritten(store, fork, after=(await store.info(fork)).base)
-        found.append({version: checksum for version, checksum in said.items() if version <= base})
+        found.append({version: one for version, one in said.items() if version <= base})
         forks += [(each, min(base, shared)) for each, shared in (await store.forks(fork)).items()]
     return found
 
 
-async def _rewritten(store: EventStore, conversation: str, *, after: int = 0) -> dict[int, str]:
-    """Return the versions whose content redactions replaced, each with the checksum of the new one."""
-    versions: dict[int, str] = {}
+async def _rewritten(store: EventStore, conversation: str, *, after: int = 0) -> dict[int, _Said]:
+    """Return the versions whose content redactions replaced, each with what the newest says of it."""
+    versions: dict[int, _Said] = {}
     async for event in store.read(conversation, after=after, types=["block.redacted"]):
         if isinstance(event.payload, BlockRedacted):
-            versions |= {one.version: one.checksum for one in event.payload.rewritten}
+            versions |= {one.version: _Said(one.checksum, event.version) for one in event.payload.rewritten}
     return versions

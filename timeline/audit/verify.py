@@ -64,8 +64,8 @@ class VerifyReport(Frozen):
     that `timeline scavenge` removed; ``blocks``, ``compactions`` and ``calls`` are those that are left.
 
     ``head`` is the link of the newest event in hexadecimal: kept elsewhere, it proves the log up to there later.
-    ``proved``, ``unproved`` and ``rewritten`` are those of `timeline.audit.proof.Proof`; ``proved_until`` is the
-    version of the event that has the head which was given.
+    ``proved``, ``unproved``, ``rewritten`` and ``rewritten_behind`` are those of `timeline.audit.proof.Proof`;
+    ``proved_until`` is the version of the event that has the head which was given.
     """
 
     ok: bool
@@ -92,6 +92,7 @@ class VerifyReport(Frozen):
     unproved: int = 0
     rewritten: int = 0
     proved_until: int | None = None
+    rewritten_behind: tuple[int, ...] = ()
 
 
 async def verify(store: EventStore, conversation: str, *, head: bytes | None = None) -> VerifyReport:
@@ -427,6 +428,7 @@ class _Check:
             unproved=self.proof.unproved,
             rewritten=self.proof.rewritten,
             proved_until=self.proof.found,
+            rewritten_behind=tuple(self.proof.rewritten_behind),
             compactions=len(self.compacted_at),
             unverifiable=self.unverifiable,
             problems=tuple(self.problems),

@@ -603,8 +603,9 @@ def verify(
     """Check every invariant and every recorded context.
 
     Computes the chain of each log again, and rebuilds each recorded context byte for byte. Keep the head that it
-    prints for an ID, or with --json for all, in another place: a changed log, however skilfully made, never has that
-    head. The exit code is 1 if a check fails.
+    prints for an ID, or with --json for all, in another place: a log that was changed before it, however skilfully,
+    never has that head. Only what a redaction or a scavenge behind it took out has; the report says what that is. The
+    exit code is 1 if a check fails.
     """
     from timeline.cli import checking
 

@@ -26,6 +26,8 @@ _UNPROVED: Final = (
     "no link covers them. They were scavenged before the database kept a chain, or a program of an earlier version "
     "appended them; the next append links the latter, and so does `timeline repair --yes`"
 )
+_MOST_NAMED: Final = 20
+"""Versions that a line names."""
 _OF_SERVER: Final = "Restore the database with the tools of its server."
 INVARIANTS: Final = {
     "checksum": "every event is as it was written",
@@ -155,12 +157,22 @@ def print_report(report: VerifyReport) -> None:
         write(f"  {report.scavenged:,} events were scavenged; the check begins at the snapshot that was kept then")
     if report.unproved:
         write(f"  {report.unproved:,} events are not proved: {_UNPROVED}")
+    if report.rewritten:
+        write(f"  {counted(report.rewritten, 'event has', 'events have')} another content, by what redactions say")
     if report.proved_until is not None:
-        write(f"  the given head proves everything up to version {report.proved_until}")
+        write(f"  the given head proves everything up to version {report.proved_until}{_but(report.rewritten_behind)}")
     if report.head != START.hex():
         write(f"  head {report.head}")
     for problem in report.problems:
         write(paint(f"  {problem}", typer.colors.RED))
+
+
+def _but(rewritten: Sequence[int]) -> str:
+    """Return what a head does not prove: versions that were written anew by redactions behind it."""
+    if not rewritten:
+        return ""
+    named = ", ".join(map(str, rewritten[:_MOST_NAMED])) + (", …" if len(rewritten) > _MOST_NAMED else "")
+    return f", but not what redactions behind it wrote anew: {named}"
 
 
 def mark(broken: int) -> str:
