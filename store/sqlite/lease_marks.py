@@ -1,7 +1,7 @@
 """Marks beside a database by which a process sees whether the one that writes a summary still runs.
 
-The writer holds an ``flock`` of ``agent.db-lease-…`` while it has the lease, and writes the lease's version and expiry
-into it, which no other lease has, of a restored backup either.
+The writer holds an ``flock`` of ``agent.db-lease-…`` from before it asks for the lease until that ends, and writes the
+version and expiry that it asks for into it, which no other lease has, of a restored backup either.
 The kernel frees the lock when the process ends, in whatever way; the file stays, and says whose lease it was. So death
 is proved, never supposed: by a file with this very lease that nobody holds. A missing file proves nothing, since the
 writer may be of an earlier release, or on a machine whose locks do not come here.
@@ -49,8 +49,10 @@ class FileMark:
             raise
 
     def name(self, version: int, expires_at: datetime) -> None:
-        """Say which lease is held, once it is in the log."""
+        """Say which lease is asked for, in the place of what was said before."""
         with suppress(OSError):  # A full disk: then nobody sees that this process died, and all wait for the expiry.
+            self._file.seek(0)
+            self._file.truncate()
             self._file.write(_written(version, expires_at))
 
     def close(self) -> None:

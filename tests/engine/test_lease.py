@@ -30,6 +30,7 @@ from timeline.events import event_id
 from timeline.events.other_payloads import CompactionFailed, CompactionStarted
 from timeline.ports import Hooks
 from timeline.store.memory import MemoryStore
+from timeline.store.sqlite.store import SQLiteStore
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -70,6 +71,19 @@ class Overtaken(MemoryStore):
         if self.meanwhile and any(event.type == "compaction.started" for event in events):
             await self.meanwhile.pop()()
         return await super().append(conversation, events, **options)
+
+
+class Killed(SQLiteStore):
+    """A store that keeps its files as a kill leaves them right after somebody's lease was committed."""
+
+    async def append(self, conversation: str, events: Sequence[NewEvent], **options: Any) -> Appended:
+        """Append; copy the files by a process of its own, because closing one here would drop SQLite's locks."""
+        appended = await super().append(conversation, events, **options)
+        if any(event.type == "compaction.started" for event in events):
+            left = self.file.parent / "left"
+            left.mkdir()
+            await anyio.run_process(["cp", *map(str, self.file.parent.glob(f"{self.file.name}*")), str(left)])
+        return appended
 
 
 async def begun(store: EventStore) -> Timeline:
@@ -153,6 +167,20 @@ async def test_a_caller_that_waits_says_for_what_and_until_when(caplog: pytest.L
     await timeline.compact(now=AT)
     assert "conversation c: waiting for the compaction that another writer began at version 8, until" in caplog.text
     assert timeline.window.compaction is not None
+
+
+async def test_a_process_that_is_killed_as_its_lease_is_committed_holds_nobody_up(tmp_path: Path) -> None:
+    """The mark named the lease before it was in the log; afterwards would be too late for this kill."""
+    async with await Killed.open(tmp_path / "agent.db") as store:
+        timeline = await opened(store, policy=POLICY)
+        await timeline.append(*FINISHED)
+        await timeline.compact(now=AT)
+    async with open_store(tmp_path / "left" / "agent.db") as store:
+        timeline = await Timeline.open(store, "c")
+        lease = timeline.window.lease
+        assert lease is not None
+        await timeline.compact(wait=False, now=AT)
+        assert [failed.lease for failed in await payloads_of(store, "compaction.failed")] == [lease.version]
 
 
 async def test_two_tasks_of_one_timeline_take_turns_too() -> None:

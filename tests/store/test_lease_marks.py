@@ -37,6 +37,15 @@ def test_a_mark_that_nobody_holds_speaks_of_its_own_lease_alone(tmp_path: Path) 
     assert not holder_died(tmp_path / "agent.db", "notes", 3, AT)
 
 
+def test_a_mark_that_is_named_again_speaks_of_the_last_lease(tmp_path: Path) -> None:
+    """Who asks for a lease names it first, and names another one where somebody else's append came before it."""
+    held = mark(tmp_path / "agent.db", "cards")
+    held.name(10, AT)
+    held.name(9, AT)
+    assert next(tmp_path.iterdir()).read_bytes() == b"9 2026-01-01T00:00:00.000000Z"
+    held.close()
+
+
 def test_who_finds_a_mark_held_has_none_and_leaves_it_alone(tmp_path: Path) -> None:
     """A slow process still holds it although its lease expired."""
     held = mark(tmp_path / "agent.db", "cards")

@@ -120,7 +120,8 @@ async def begin(
 
     Args:
         log: the log of the conversation.
-        mark: shows other processes that this one runs, see `Log.mark_lease`.
+        mark: shows other processes that this one runs, see `Log.mark_lease`. It names the lease before that is in the
+            log, so that a kill at no moment leaves a lease that nobody sees the end of.
         least: the time that `take_turn` returned; a lease that begins before it would be void.
         at: the time of the event; None for that of the append. The lease runs from the event's time.
         started: makes the event, given the time at which the lease expires.
@@ -128,11 +129,12 @@ async def begin(
     versions: list[int] = []
 
     async def ask() -> None:
-        asked, until = 0, least
+        asked = 0
 
         async def start(time: datetime) -> Sequence[CompactionStarted]:
-            nonlocal asked, until
+            nonlocal asked
             asked, until = log.fold.version + 1, after(time, LEASE)
+            mark.name(asked, until)
             return [started(until)]
 
         try:
@@ -140,7 +142,6 @@ async def begin(
         except VersionConflict:
             raise busy(log.fold.conversation) from None
         versions.append(asked)
-        mark.name(asked, until)
 
     try:
         await run_uncancelled(ask())

@@ -242,7 +242,7 @@ class LeaseMark(Protocol):
     """A mark that shows other processes that this one runs, as long as it writes a summary under a lease."""
 
     def name(self, version: int, expires_at: datetime) -> None:
-        """Say which lease is held, once it is in the log."""
+        """Say which lease is asked for, before it is in the log; the last one counts."""
 
     def close(self) -> None:
         """Remove the mark; a second call does nothing."""
