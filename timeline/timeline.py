@@ -441,19 +441,18 @@ class Timeline(TimelineView):
         await self._conversation.catch_up()
         blocks = await handed_over(self._conversation, instructions, await self._log.first_prompt())
         link = ParentLink(conversation=self.id, relation="fork")
+        title = self._conversation.equipment.screened_text(title)
         opened, values = with_policy(ConversationOpened(title=title, parent=link), self.policy)
+        at = moment(now, self._clock)
+        drafts = await self._conversation.drafts(blocks, self._conversation.new_ids(len(blocks), at), at)
+        begin = partial(StoredLog.begin_new, values=values, at=at, drafts=drafts, counter=self.counter.name)
         log = await begin_free(
             self._store,
-            lambda id_: StoredLog.begin_new(
-                self._store, id_, self._clock, opened, values=values, at=moment(now, self._clock)
-            ),
+            lambda id_: begin(self._store, id_, self._clock, opened),
             conversation or None,
             f"{self.id}.next",
         )
-        fresh = self._opened(log, self.policy)
-        if blocks:
-            await fresh.append(*blocks, now=now)
-        return fresh
+        return self._opened(log, self.policy)
 
     async def verify(self) -> VerifyReport:
         """Check every invariant over the whole log, and rebuild every recorded context.

@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
 from tests.scenes import FULL, Mute, Scribe, answer, call, log_of, opened, prompt, small_policy, turn
 from timeline import Timeline, policies
 from timeline.blocks import ToolResult
 from timeline.engine.handing_over import QUESTION
-from timeline.errors import ContextOverflow, InvalidArgument, VersionConflict
+from timeline.errors import ContextOverflow, InvalidArgument, StoreFull, VersionConflict
 from timeline.events import ConversationOpened, ParentLink
-from timeline.ports import Summary, SummaryRequest
+from timeline.ports import Hooks, Summary, SummaryRequest
 from timeline.store.memory import MemoryStore
 from timeline.sync import Timeline as SyncTimeline
 from timeline.sync import open_store as open_store_sync
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from timeline.blocks import Block
+    from timeline.events import NewEvent
+    from timeline.ports import Appended
+
+
+class Full(MemoryStore):
+    """A store that has room for so many more appends."""
+
+    room = sys.maxsize
+
+    async def append(self, conversation: str, events: Sequence[NewEvent], **options: Any) -> Appended:
+        """Append, or refuse."""
+        if not self.room:
+            raise StoreFull("no room")
+        self.room -= 1
+        return await super().append(conversation, events, **options)
 
 
 async def test_a_context_that_nothing_makes_fit_goes_on_in_a_new_conversation() -> None:
@@ -100,6 +124,35 @@ async def test_nothing_is_handed_over_of_an_empty_conversation() -> None:
     """The new one is empty, too."""
     fresh = await (await opened(MemoryStore())).hand_over()
     assert fresh.window.items == ()
+
+
+@pytest.mark.parametrize("room", [0, 1])
+async def test_a_new_conversation_is_there_with_its_summary_or_not_at_all(room: int) -> None:
+    """However many appends the disk has room for: else the same call again finds its id taken, by an empty one."""
+    store = Full()
+    timeline = await opened(store, policy=small_policy(max_tokens=1_000))
+    await timeline.append(prompt(30), answer(600))
+    store.room = room
+    with suppress(StoreFull):
+        await timeline.hand_over(conversation="next")
+    begun = [info.id async for info in store.conversations() if info.id == "next"]
+    store.room = sys.maxsize
+    fresh = await Timeline.open(store, "next") if begun else await timeline.hand_over(conversation="next")
+    assert [item.block.type for item in fresh.window.items] == ["user.prompt", "assistant.completion"]
+
+
+async def test_the_hook_masks_the_title_and_the_summary_of_the_new_conversation() -> None:
+    """As it does when a conversation is opened or forked."""
+
+    def mask(block: Block) -> Block:
+        return block.model_copy(update={"text": getattr(block, "text", "").replace("jane", "[masked]")})
+
+    store, scribe = MemoryStore(), Scribe(answers=["jane asked for an export."])
+    timeline = await opened(store, policy=small_policy(), summarizer=scribe, hooks=Hooks(on_append=mask))
+    await timeline.append(prompt(30), answer())
+    fresh = await timeline.hand_over(title="The cards of jane")
+    assert (await store.info(fresh.id)).title == "The cards of [masked]"
+    assert "jane" not in str([event.payload async for event in store.read(fresh.id)])
 
 
 async def test_an_id_is_taken_once() -> None:

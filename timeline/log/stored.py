@@ -23,7 +23,7 @@ from timeline.errors import (
     VersionConflict,
 )
 from timeline.events import BlockRedacted, CompactionReverted, NewEvent, block_appended, event_id, event_ids, new_event
-from timeline.fold.fold import HistoryNeeded
+from timeline.fold.fold import Fold, HistoryNeeded
 from timeline.fold.snapshot import is_due, take_snapshot
 from timeline.home import Home
 from timeline.log.append_queue import AppendQueue
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
     from timeline.blocks import Block
     from timeline.events import ConversationOpened, Covers, Event, Payload, PolicyChanged
-    from timeline.fold.fold import Fold
     from timeline.fold.turns import Turns
     from timeline.log.protocol import Decision, Departure, Draft, Log
     from timeline.ports import Clock, EventStore, LeaseMark, Snapshot, TokenCounter
@@ -122,14 +121,32 @@ class StoredLog:
         *,
         values: Mapping[str, str],
         at: datetime,
+        drafts: Sequence[Draft] = (),
+        counter: str = "",
     ) -> StoredLog:
-        """Begin a conversation.
+        """Begin a conversation, in one transaction with the blocks that it begins with.
+
+        Args:
+            store: holds it.
+            conversation: its id.
+            clock: gives the times of what is appended later.
+            opened: its first event.
+            values: what that names.
+            at: the time of its first event, and of the drafts that have none.
+            drafts: its first blocks.
+            counter: the name of the counter of their tokens.
 
         Raises:
             VersionConflict: the id is in use.
         """
-        event = NewEvent(id=event_id(at), at=at, payload=opened)
-        await store.append(conversation, [event], expected=Expected.NO_STREAM, values=values)
+        fold = Fold(conversation)
+        fold.apply(1, at, opened)
+        times = [draft.at or at for draft in drafts]
+        placed = [(draft.block, time) for draft, time in zip(drafts, times, strict=True) if draft.block is not None]
+        blocks = _events(drafts, times, fold.address(placed), counter)
+        events = [NewEvent(id=event_id(at), at=at, payload=opened), *blocks]
+        await store.append(conversation, events, expected=Expected.NO_STREAM, values=values)
+        notify(store, conversation, blocks)
         return await cls.load(store, conversation, clock)
 
     @classmethod
