@@ -18,6 +18,7 @@ import aiosqlite
 
 from timeline.databases import database_uri
 from timeline.errors import StoreCorrupt, StoreError
+from timeline.log.uncancelled import run_uncancelled
 
 from ..failures import DRIVER_ERRORS, RESTORE, moved, store_error
 from ..migrations import check_version, schema_version
@@ -100,12 +101,18 @@ async def _opened(
     connect = partial(aiosqlite.connect, address, uri=True, isolation_level=None, timeout=busy_timeout, factory=factory)
     connection = _in_daemon(connect)
     keep_from_forks(connection)
-    try:
+
+    async def connected() -> None:
         await connection
+
+    try:
+        # To its end: nobody could close a connection that aiosqlite was still opening when it was cancelled, and it
+        # would outlive the writer's, which removes the log.
+        await run_uncancelled(connected())
         # Read at once, so that SQLite holds the file for this connection as long as it is open.
         await _check_name(connection, file, name)
     except BaseException as error:
-        await connection.close()
+        await run_uncancelled(connection.close())
         if isinstance(error, DRIVER_ERRORS):
             raise store_error(error, file) from error
         raise

@@ -64,7 +64,10 @@ PICTURE = {
 ``re-exports`` is `timeline` itself, which imports lazily.
 """
 BESIDE_THE_CORE = {
-    "store": "blocks content databases digest errors events facts frozen home log.collector log.off_loop ports queries",
+    "store": (
+        "blocks content databases digest errors events facts frozen home log.collector log.off_loop log.uncancelled "
+        "ports queries"
+    ),
     "summarizers": (
         "blocks digest errors events facts.plans frozen log.apart policy.limits ports tokens usage wire.refusals "
         "wire.usage"

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import traceback
+from itertools import count
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from timeline.store.memory import MemoryStore
 from timeline.store.opening import file_of
 from timeline.store.postgres.address import parse
 from timeline.store.sqlite.store import SQLiteStore
-from timeline.store.testing import events
+from timeline.store.testing import cancelled_at, events
 from timeline.store.testing.samples import versions
 
 if TYPE_CHECKING:
@@ -253,6 +254,27 @@ async def test_an_opening_that_is_cancelled_ends_its_thread_in_peace(tmp_path: P
         await opening
     await asyncio.to_thread(writer.join)
     assert not list(tmp_path.glob("*-wal"))
+
+
+async def test_an_opening_that_is_cancelled_anywhere_leaves_nothing_beside_the_file(tmp_path: Path) -> None:
+    """The reader, too, is closed before the writer, which removes the log and the lock files."""
+    for suspension in count(1):
+        file = tmp_path / str(suspension) / "agent.db"
+        file.parent.mkdir()
+
+        async def opened(file: Path = file, suspension: int = suspension) -> SQLiteStore:
+            return await cancelled_at(SQLiteStore.open(file), suspension)
+
+        [outcome] = await asyncio.gather(asyncio.create_task(opened()), return_exceptions=True)
+        if isinstance(outcome, SQLiteStore):
+            await outcome.aclose()
+            assert suspension > 2
+            return
+        assert isinstance(outcome, asyncio.CancelledError)
+        for thread in threading.enumerate():
+            if thread.name.endswith(str(file)):
+                await asyncio.to_thread(thread.join)
+        assert {left.name for left in file.parent.iterdir()} <= {"agent.db"}
 
 
 def test_importing_the_package_is_light() -> None:
