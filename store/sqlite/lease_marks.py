@@ -2,9 +2,10 @@
 
 The writer holds an ``flock`` of ``agent.db-lease-…`` from before it asks for the lease until that ends, and writes the
 version and expiry that it asks for into it, which no other lease has, of a restored backup either.
-The kernel frees the lock when the process ends, in whatever way; the file stays, and says whose lease it was. So death
-is proved, never supposed: by a file with this very lease that nobody holds. A missing file proves nothing, since the
-writer may be of an earlier release, or on a machine whose locks do not come here.
+The kernel frees the lock when the process ends, in whatever way, since its forks close their copies of the file; the
+file stays, and says whose lease it was. So death is proved, never supposed: by a file with this very lease that nobody
+holds. A missing file proves nothing, since the writer may be of an earlier release, or on a machine whose locks do not
+come here.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
+from weakref import WeakSet
 
 from timeline.blocks import instant_text
 from timeline.ports import NO_MARK
@@ -47,6 +49,7 @@ class FileMark:
         except OSError:
             self._file.close()
             raise
+        _HELD.add(self)
 
     def name(self, version: int, expires_at: datetime) -> None:
         """Say which lease is asked for, in the place of what was said before."""
@@ -55,12 +58,19 @@ class FileMark:
             self._file.truncate()
             self._file.write(_written(version, expires_at))
 
+    def forget(self) -> None:
+        """Close this process's copy of the parent's file, after a fork; the parent keeps its mark."""
+        self._file.close()
+
     def close(self) -> None:
         """Remove the mark; a second call does nothing."""
         if not self._file.closed:
             with suppress(OSError):
                 os.unlink(self._path)  # noqa: PTH108 - as in `lock_files`
             self._file.close()
+
+
+_HELD: Final[WeakSet[FileMark]] = WeakSet()
 
 
 def mark(database: Path, conversation: str) -> LeaseMark:
@@ -96,3 +106,13 @@ def _written(version: int, expires_at: datetime) -> bytes:
 def _path(database: Path, conversation: str) -> str:
     digits = sha256(conversation.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
     return f"{os.path.realpath(database)}-lease-{digits}"
+
+
+def _forget_all() -> None:
+    for held in list(_HELD):
+        held.forget()
+    _HELD.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_all)
