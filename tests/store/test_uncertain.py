@@ -155,6 +155,30 @@ async def test_a_disk_without_room_is_full_and_nothing_is_uncertain(disk: Disk, 
             await store.append("a", events(1))
 
 
+async def test_what_a_failed_commit_left_in_the_log_keeps_nobody_from_opening_the_file(
+    disk: Disk, tmp_path: Path
+) -> None:
+    """The next commits overwrite the first pages of the failed one: the others count as little as those."""
+    file, large = tmp_path / "agent.db", events(3, text="x" * 30_000)
+    async with await SQLiteStore.open(tmp_path / "counted.db") as store:
+        await store.append("a", events(1))
+        disk.begin()
+        await store.append("a", large)
+        flush = disk.calls.index("sync") + 1
+        disk.end()
+    async with await SQLiteStore.open(file) as store:
+        await store.append("a", events(1))
+        disk.begin(flush)
+        with pytest.raises(AppendUncertain):
+            await store.append("a", large)
+        disk.end()
+        for _ in range(3):
+            await store.append("b", events(1))
+        async with await SQLiteStore.open(_crashed(file)) as left, await SQLiteStore.open(file) as second:
+            for each in (left, second):
+                assert {info.id: info.version async for info in each.conversations()} == {"a": 1, "b": 3}
+
+
 async def test_the_message_says_which_events_and_what_to_do(disk: Disk, tmp_path: Path) -> None:
     """It does not say that nothing was written."""
     async with await SQLiteStore.open(tmp_path / "agent.db") as store:
