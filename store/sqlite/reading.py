@@ -64,14 +64,19 @@ async def open_alone(file: Path, busy_timeout: float) -> aiosqlite.Connection:
         StoreLocked: the turn to open it did not come.
         StoreError: there is no store, or it cannot be read, or not without a migration.
     """
-    turn = await asyncio.to_thread(_turn, file, busy_timeout)
+    turns: list[Turn | None] = []
     try:
-        address = await asyncio.to_thread(_address, file, turn, check_version)
+        # Each to its end: a thread that goes on behind a cancelled opening would make a turn that nobody closes, or use
+        # one that is closed.
+        await run_uncancelled(asyncio.to_thread(lambda: turns.append(_turn(file, busy_timeout))))
+        [turn] = turns
+        address = await run_uncancelled(asyncio.to_thread(_address, file, turn, check_version))
         factory = ReadConnection if turn is None else partial(LoneReadConnection, turn)
         return await _opened(address, file, busy_timeout, factory, None)
     except BaseException:
-        if turn is not None:
-            turn.close()
+        for turn in turns:
+            if turn is not None:
+                turn.close()
         raise
 
 

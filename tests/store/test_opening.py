@@ -256,14 +256,20 @@ async def test_an_opening_that_is_cancelled_ends_its_thread_in_peace(tmp_path: P
     assert not list(tmp_path.glob("*-wal"))
 
 
-async def test_an_opening_that_is_cancelled_anywhere_leaves_nothing_beside_the_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("readonly", [False, True])
+async def test_an_opening_that_is_cancelled_anywhere_leaves_nothing_beside_the_file(
+    tmp_path: Path,
+    readonly: bool,  # noqa: FBT001
+) -> None:
     """The reader, too, is closed before the writer, which removes the log and the lock files."""
     for suspension in count(1):
         file = tmp_path / str(suspension) / "agent.db"
         file.parent.mkdir()
+        if readonly:
+            await (await SQLiteStore.open(file)).aclose()
 
         async def opened(file: Path = file, suspension: int = suspension) -> SQLiteStore:
-            return await cancelled_at(SQLiteStore.open(file), suspension)
+            return await cancelled_at(SQLiteStore.open(file, readonly=readonly), suspension)
 
         [outcome] = await asyncio.gather(asyncio.create_task(opened()), return_exceptions=True)
         if isinstance(outcome, SQLiteStore):
