@@ -11,10 +11,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.scenes import AT
+from tests.scenes import AT, answer, apply, compact_fold, grow, prompt
 from timeline.content.media_tokens import IMAGE_TOKENS
-from timeline.events import BlocksHidden, ContextRendered, ModelCalled
+from timeline.events import (
+    NUMBERED,
+    REPEATED,
+    BlockRedacted,
+    BlocksHidden,
+    BlocksPinned,
+    BlocksRevealed,
+    BlocksUnpinned,
+    CompactionReverted,
+    ContextRendered,
+    ModelCalled,
+    Replacement,
+)
 from timeline.events.other_payloads import StageEntered
+from timeline.fold.fold import Fold
 from timeline.fold.reported import HIGHEST, LEAST_COUNTED, LOWEST, NO_REPORTS, Reported
 from timeline.fold.state import NOTHING_YET
 from timeline.usage import Usage
@@ -247,3 +260,36 @@ def test_the_fold_takes_in_contexts_calls_and_rewrites() -> None:
     assert state.reported == alone
     assert (alone.ratio, alone.calls, alone.offset(1.5)) == (1.5, 2, 0)
     assert state.rewritten().reported.rewrites == 1
+
+
+@pytest.mark.parametrize(
+    ("decision", "rewrites"),
+    [
+        (BlocksHidden(reason="cold", blocks=(Replacement(version=2),)), 1),
+        (BlocksHidden(reason=NUMBERED, blocks=(Replacement(version=3),)), 0),
+        (BlocksHidden(reason=REPEATED, blocks=(Replacement(version=3),)), 0),
+        (BlocksRevealed(versions=(2,)), 1),
+        (BlockRedacted(version=2), 1),
+        (CompactionReverted(versions=(4,)), 1),
+        (BlocksPinned(versions=(2,)), 0),
+        (BlocksUnpinned(versions=(2,)), 0),
+    ],
+    ids=lambda value: getattr(value, "reason", "") or getattr(value, "type", value),
+)
+def test_a_fold_and_a_reader_of_the_events_count_the_same_decisions_as_rewrites(
+    decision: Payload, rewrites: int
+) -> None:
+    """What is left out of a result before it is first sent rewrites nothing; nor does a pin."""
+    fold = Fold("c", without=(4,))
+    grow(fold, prompt(), answer(), answer())
+    apply(fold, 5, decision)
+    assert fold.window.reported.rewrites == NO_REPORTS.after(5, decision).rewrites == rewrites
+
+
+def test_a_compaction_counts_as_a_rewrite() -> None:
+    """Also one that is taken back later: the calls in between were sent its summary."""
+    for without in ((), (5,)):
+        fold = Fold("c", without=without)
+        grow(fold, prompt(), answer(), prompt(), answer())
+        compact_fold(fold, 2)
+        assert fold.window.reported.rewrites == 1

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from timeline.events import ContextRendered, ModelCalled
+from timeline.events import ABRIDGED, BlocksHidden, ContextRendered, ModelCalled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -135,6 +135,8 @@ class Reported(NamedTuple):
                 return self.after_context(version, payload)
             case ModelCalled():
                 return self.after_call(payload)
+            case BlocksHidden() if payload.reason in ABRIDGED:
+                return self  # what is shown shorter was never sent otherwise
             case _:
                 return self.rewritten() if payload.type in REWRITES else self
 
