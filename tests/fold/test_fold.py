@@ -313,9 +313,14 @@ def test_only_the_newest_stage_digest_is_pinned_by_its_type() -> None:
     assert [(item.keeps, item.superseded) for item in fold.window.items] == [(True, True), (False, True), (True, False)]
 
 
-def test_a_superseded_summary_hands_on_all_that_it_covers() -> None:
-    """What it carries may stay outside of the next compaction; what lies behind that is covered all the same."""
+@pytest.mark.parametrize(
+    ("carried", "ranges"), [((4,), ((2, 3), (5, 5))), ((5,), ((2, 4),)), ((2, 5), ((3, 4),)), ((4, 5), ((2, 3),))]
+)
+def test_a_superseded_summary_hands_on_all_that_it_covers(
+    carried: tuple[int, ...], ranges: tuple[tuple[int, int], ...]
+) -> None:
+    """What it carries may stay outside of the next compaction; what lies around that is covered all the same."""
     fold = fold_of(*turn(3), *turn(4), *turn(5))
-    summary = compact_fold(fold, 5, carried=(4,))
-    assert [item.version for item in fold.window.items] == [summary, 4, 6, 7]
-    assert fold.window.covers_between(0, 1) == Covers(ranges=((2, 3), (5, 5)), summaries=(summary,))
+    summary = compact_fold(fold, 5, carried=carried)
+    assert [item.version for item in fold.window.items] == [summary, *carried, 6, 7]
+    assert fold.window.covers_between(0, 1) == Covers(ranges=ranges, summaries=(summary,))

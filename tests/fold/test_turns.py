@@ -61,6 +61,12 @@ def test_a_second_prompt_after_a_header_opens_the_next_turn() -> None:
     assert turn_ids(TurnHeader(), prompt(), prompt()) == ["turn_1", "turn_1", "turn_2"]
 
 
+@pytest.mark.parametrize("said", [Reasoning(text="hm"), answer(), call("c")])
+def test_a_prompt_behind_what_the_model_said_under_a_header_opens_the_next_turn(said: Block) -> None:
+    """A scheduled turn has a header and no prompt: what the user says later is no part of it."""
+    assert turn_ids(TurnHeader(), said, prompt()) == ["turn_1", "turn_1", "turn_2"]
+
+
 def test_what_comes_before_any_prompt_is_turn_0() -> None:
     """A conversation may begin with a note or an agent's own words."""
     assert turn_ids(Note(text="n"), answer(), prompt()) == ["turn_0", "turn_0", "turn_1"]

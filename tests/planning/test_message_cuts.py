@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from hypothesis import given
@@ -64,15 +64,31 @@ def test_a_response_is_one_message_and_each_result_is_one() -> None:
 
 
 def test_what_opens_a_turn_is_one_message() -> None:
-    """Header, prompt and attachments."""
-    window = window_of(TurnHeader(text="Monday"), prompt(), Attachment(text="a,b"), answer())
-    assert [part.indices for part in messages(window.items)] == [(0, 1, 2), (3,)]
+    """Header, prompt and attachments, in each turn."""
+    opening = (TurnHeader(text="Monday"), prompt(), Attachment(text="a,b"))
+    window = window_of(*opening, answer(), *opening)
+    assert [part.indices for part in messages(window.items)] == [(0, 1, 2), (3,), (4, 5, 6)]
+    asked_again = window_of(prompt(), *opening)
+    assert [part.indices for part in messages(asked_again.items)] == [(0,), (1, 2, 3)]
 
 
-def test_two_prompts_are_two_messages() -> None:
-    """Also without an answer in between, and in one turn."""
+@pytest.mark.parametrize("meta", [{}, {CONTINUES_KEY: True}])
+@pytest.mark.parametrize(
+    "given",
+    [
+        Attachment(text="a,b", turn_id="t"),
+        Attachment(text="a,b", turn_id="t", meta={CONTINUES_KEY: True}),
+        TurnHeader(text="Monday", turn_id="t"),
+    ],
+)
+def test_two_prompts_are_two_messages(given: Block, meta: dict[str, Any]) -> None:
+    """Also without an answer in between, and in one turn, whatever came with the first one."""
     window = window_of(prompt(turn_id="t"), prompt(turn_id="t"), SystemMessage(text="hurry"))
     assert [part.role for part in messages(window.items)] == ["user", "user", "system"]
+    beside = window_of(given, prompt(turn_id="t", meta=meta), prompt(turn_id="t"))
+    assert [part.indices for part in messages(beside.items)] == [(0, 1), (2,)]
+    behind = window_of(prompt(turn_id="t"), given, prompt(turn_id="t"))
+    assert [part.indices for part in messages(behind.items)] == [(0, 1), (2,)]
 
 
 @pytest.mark.parametrize(

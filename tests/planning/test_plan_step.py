@@ -199,6 +199,20 @@ def test_the_prompt_is_carried_again_when_its_turn_is_split_again() -> None:
     assert (plan.split_turn_id, plan.carried) == ("turn_1", (2,))
 
 
+@pytest.mark.parametrize("before", [0, 2])
+@pytest.mark.parametrize("behind", [0, 2])
+def test_the_prompts_attachments_are_carried_again_with_it(before: int, behind: int) -> None:
+    """On both sides of the prompt, and no other turn's: an agent that works for long still sees what it was given."""
+    beside = [Attachment(text="a", turn_id="turn_2") for _ in range(before + behind)]
+    opening = [*beside[:before], prompt(50, turn_id="turn_2"), *beside[before:]]
+    fold = fold_of(Attachment(text="another turn's", turn_id="turn_1"), *opening, *exchange("a", 400))
+    asked = tuple(range(3, 3 + len(opening)))
+    compact_fold(fold, fold.version, carried=(2, *asked), split_turn_id="turn_2")
+    grow(fold, *exchange("d", 500), *exchange("e", 500), *exchange("f", 300))
+    plan = planned(fold.window, small_policy(max_tokens=2_000, keep_recent_tokens=300))
+    assert (plan.split_turn_id, plan.carried, plan.ahead) == ("turn_2", asked, asked)
+
+
 # The repairs, one by one
 
 
