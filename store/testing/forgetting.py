@@ -313,7 +313,11 @@ class ForgetContract(ContractBase):
         await store.append("f", [fork("a", 4), undo, block_event("f.7", "own"), compaction(7, 7)])
         await store.append("g", [fork("f", 8), compaction(9, 9)])
         await store.append("a", [event(CompactionReverted(versions=(4,)))])
+        before = [await store.info(id_) for id_ in ("f", "g")]
         await store.erase("a", forks="copy")
+        assert [((i := await store.info(old.id)).compactions, i.last_compaction_at) for old in before] == [
+            (old.compactions, old.last_compaction_at) for old in before
+        ]
         assert [(d.version, d.reverted_by) async for d in store.digests(conversation="f", reverted=None)] == [
             (3, 6),
             (4, None),

@@ -185,6 +185,14 @@ def test_any_other_error_refuses_no_part(error: Exception) -> None:
     assert refused_parts(error) is None
 
 
+@pytest.mark.parametrize(("message", "part"), [(2, 0), (1, 1), (0, 0)])
+def test_a_place_that_the_body_does_not_have_names_nothing(message: int, part: int) -> None:
+    """A framework may send more messages than we would; its error is about one of its own."""
+    shown = [{"role": "user", "content": "Look."}, {"role": "user", "content": [picture()]}]
+    assert MediaRefused(False, "anthropic", message, part).named_in({"messages": shown}) == []
+    assert MediaRefused(False, "anthropic", 1, 0).named_in({"messages": shown})
+
+
 # Going on
 
 

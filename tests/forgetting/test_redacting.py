@@ -382,6 +382,18 @@ async def test_redacting_again_changes_nothing(store: EventStore) -> None:
     assert (report.rewritten, report.physical) == ((), True)
 
 
+async def test_a_second_block_goes_although_a_fork_shares_only_the_one_that_is_gone(store: EventStore) -> None:
+    """Nothing is left to do in the fork, and that keeps nothing from being done in its parent."""
+    timeline = await Timeline.open(store, "cards")
+    [first] = await timeline.append(UserPrompt(text="The old key was swordfish."))
+    await timeline.fork(conversation="fork")
+    [second] = await timeline.append(UserPrompt(text=f"The new one is {PLAIN}."))
+    await timeline.redact(first.path, WHY)
+    report = await timeline.redact([first.path, second.path], WHY)
+    assert report.conversations == ("cards",)
+    assert PLAIN.encode() not in await everything_of(store)
+
+
 async def test_a_handle_that_is_open_elsewhere_is_written_anew_at_its_next_look(tmp_path: Path) -> None:
     """Two stores of one file stand for two processes."""
     async with await open_store(tmp_path / "a.db") as here, await open_store(tmp_path / "a.db") as there:

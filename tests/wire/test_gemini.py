@@ -26,7 +26,7 @@ from tests.wire.entries import (
 )
 from timeline.blocks import AssistantCompletion, Attachment, CustomBlock, Reasoning, ToolCall, ToolResult
 from timeline.wire import encoder
-from timeline.wire.gemini import decode, encode
+from timeline.wire.gemini import decode, encode, result_block
 from timeline.wire.gemini_cache import cached_prefixes
 from timeline.wire.groups import OPENING_LINE
 from timeline.wire.neutral import INTERRUPTED, CachePoint, Entry, NeutralContext
@@ -264,6 +264,19 @@ def test_the_name_of_a_tool_keeps_what_the_api_takes() -> None:
     [asked], [answered] = (c["parts"] for c in contents(call("a", name="mcp.fs:read it"), result("a"))[1:])
     assert asked["function_call"]["name"] == answered["function_response"]["name"]
     assert asked["function_call"]["name"].startswith("mcp.fs:read_it_")
+
+
+@pytest.mark.parametrize("single", ["go", {"role": "user", "parts": [{"text": "go"}]}])
+def test_contents_that_are_no_list_are_a_list_of_one(single: Any) -> None:
+    """The SDK takes a text alone, and a content alone."""
+    assert [block.text for block in decode({"contents": single})] == [block.text for block in decode(single)] == ["go"]
+
+
+def test_an_answer_under_another_id_than_its_call_is_still_its_result() -> None:
+    """A client may number its calls anew; of several answers the one with the id of the call counts."""
+    parts = [{"functionResponse": {"id": id_, "name": "ls", "response": {"output": id_}}} for id_ in ("a", "b")]
+    assert [result_block(id_, "ls", parts[1:]).text for id_ in ("a", "b")] == ["b", "b"]
+    assert [result_block(id_, "ls", parts).text for id_ in ("a", "b")] == ["a", "b"]
 
 
 def test_what_no_block_is_made_for_is_kept_whole() -> None:

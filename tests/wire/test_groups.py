@@ -15,8 +15,10 @@ from timeline.wire.groups import Call, Ids, Response, fit, gather
 from timeline.wire.neutral import NeutralContext
 from timeline.wire.providers import ANTHROPIC, OPENAI_CHAT
 
+CALL_IDS = st.lists(st.text(max_size=5) | st.sampled_from(["a", "a_2", "x" * 64, "x" * 65]))
 
-@given(st.lists(st.text(max_size=5) | st.sampled_from(["a", "a_2", "x" * 64, "x" * 65])))
+
+@given(CALL_IDS)
 def test_given_ids_are_legal_and_never_repeat(call_ids: list[str]) -> None:
     """Whatever the ids in a log, those that go out fit the provider and differ."""
     for facts in (ANTHROPIC, OPENAI_CHAT):
@@ -24,6 +26,22 @@ def test_given_ids_are_legal_and_never_repeat(call_ids: list[str]) -> None:
         given_ids = [ids.give(id_) for id_ in call_ids]
         assert len(set(given_ids)) == len(call_ids)
         assert all(facts.id_pattern.fullmatch(id_) and len(id_) <= facts.id_length for id_ in given_ids)
+
+
+@given(CALL_IDS, CALL_IDS, CALL_IDS)
+def test_a_context_that_goes_on_from_another_gives_each_call_the_id_that_it_has_alone(
+    first: list[str], second: list[str], third: list[str]
+) -> None:
+    """From where the other one ended, and from a mark inside it; the other one stays as it was."""
+    alone, begun = (Ids(ANTHROPIC.id_pattern, ANTHROPIC.id_length) for _ in range(2))
+    expected = [alone.give(id_) for id_ in (*first, *second, *third)]
+    known = [begun.give(id_) for id_ in first]
+    mark = begun.mark()
+    known += [begun.give(id_) for id_ in second]
+    for _ in range(2):
+        branch, cut = begun.branch(), begun.cut(mark)
+        assert known + [branch.give(id_) for id_ in third] == expected
+        assert known[: len(first)] + [cut.give(id_) for id_ in (*second, *third)] == expected
 
 
 def test_a_word_that_fits_is_left_alone() -> None:
