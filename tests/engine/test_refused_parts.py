@@ -11,10 +11,12 @@ import openai
 import pytest
 
 from tests.engine.test_retry import REQUEST, of_anthropic, of_openai
-from tests.scenes import call, opened, payloads_of, prompt, small_policy
+from tests.scenes import COUNTER, apply, call, fold_of, opened, payloads_of, prompt, small_policy
 from timeline.blocks import Attachment, Reasoning, ToolResult, UserPrompt
 from timeline.errors import ContextRefused
+from timeline.events import BlocksPinned
 from timeline.frozen import canonical_json
+from timeline.planning.hide_parts import plan_reasoning
 from timeline.store.memory import MemoryStore
 from timeline.wire.refused_parts import MediaRefused, ReasoningRefused, refused_parts
 
@@ -174,6 +176,8 @@ def test_what_was_refused_of_a_request_is_recognised(error: Exception, refused: 
     "error",
     [
         of_anthropic("Number of request tokens has exceeded your per-minute rate limit", 429, "rate_limit_error"),
+        of_openai("Too many images: the limit of images for a minute is exceeded.", 429),
+        of_anthropic("messages.1.content.0: Invalid `signature` in `thinking` block", 529, "overloaded_error"),
         of_anthropic("prompt is too long: 9 tokens > 8 maximum"),
         of_openai("Invalid value: 'imagine'.", 400),
         ValueError("something else"),
@@ -298,6 +302,18 @@ async def test_a_session_whose_account_changed_goes_on_without_the_reasoning_of_
     first = next(item for item in timeline.window.items if isinstance(item.block, Reasoning))
     assert (await timeline.read(f"@{first.version}")).text == "Thought 1."
     assert (await timeline.verify()).ok
+
+
+def test_only_signed_reasoning_that_is_not_pinned_gives_way() -> None:
+    """Thoughts in plain words need no account: no provider can have refused them."""
+    data = {"type": "thinking", "thinking": "", "signature": "a"}
+    fold = fold_of(prompt(), Reasoning(text="plain"), Reasoning(text="signed", data=data), Reasoning(data=data))
+    apply(fold, 6, BlocksPinned(versions=(5,)))
+    decision = plan_reasoning(fold.window, small_policy(), COUNTER)
+    assert decision is not None
+    assert [block.version for block in decision.event.blocks] == [4]
+    apply(fold, 7, decision.event)
+    assert plan_reasoning(fold.window, small_policy(), COUNTER) is None
 
 
 async def test_a_loop_of_a_framework_goes_on_without_the_refused_picture() -> None:

@@ -130,6 +130,23 @@ def test_a_provider_that_caches_by_itself_needs_no_marker() -> None:
     assert paid(first, second) == [(0, 0, 400), (256, 0, 144)]
 
 
+@pytest.mark.parametrize(
+    ("names", "charged"), [("sabcX", (384, 0, None)), ("sabX", (256, 0, None)), ("saX", (0, 384, "other"))]
+)
+def test_a_step_that_is_read_no_more_is_no_loss(names: str, charged: tuple[int, int, str | None]) -> None:
+    """Such a provider reads in steps: what changed behind the last one or two of them broke nothing."""
+    charge = last(asked("sabc", model="automatic", markers=()), asked(names, 20, model="automatic", markers=()))
+    assert (charge.read, charge.lost, charge.cause) == charged
+
+
+@pytest.mark.parametrize(("names", "read"), [("sabcdefg", 500), ("sabcdefgh", 100)])
+def test_a_marker_finds_what_was_kept_as_many_blocks_before_it_as_the_provider_looks_back(
+    names: str, read: int
+) -> None:
+    """Three, here; one block further away it finds the prefix of its other marker only."""
+    assert last(asked("sabcd"), asked(names, 20)).read == read
+
+
 def test_a_cost_is_that_of_what_was_read_written_and_neither() -> None:
     """Units and money follow from the tokens."""
     charge = last(asked("sab"), asked("sabcd", 20, markers=(0, 3)))

@@ -89,11 +89,11 @@ def test_a_file_of_ones_own_goes_before_the_packaged_table(tmp_path: Path) -> No
     file = tmp_path / "prices.toml"
     file.write_text(
         '[[caches]]\nname = "anthropic"\nlookback = 5\n'
-        '[[prices]]\nmodels = ["claude-opus-4-5"]\ncache = "anthropic"\ninput = 1.0\nread = 0.5\noutput = 1.0\n',
+        '[[prices]]\nmodels = ["claude-opus-4-5"]\ncache = "anthropic"\ninput = 1.0\nread = 0.3\noutput = 1.0\n',
         encoding="utf-8",
     )
     table = read_prices(file)
-    assert table.price_of("claude-opus-4-5").model.read == 0.5
+    assert table.price_of("claude-opus-4-5").model.read == 0.3
     assert table.price_of("claude-sonnet-5").rule.lookback == 5
     assert table.price_of("gpt-4.1").rule.granularity == 128
 

@@ -213,10 +213,13 @@ def test_the_newest_prompt_stays_where_a_run_goes_on_behind_the_stage() -> None:
     assert [item.version for item in plan.covered] == [4]
 
 
-def test_what_the_model_is_to_go_on_from_is_never_covered() -> None:
-    """A stage that was approved just now, with nothing said since, has to wait."""
+@pytest.mark.parametrize("digest", [True, False])
+def test_what_the_model_is_to_go_on_from_is_never_covered(digest: bool) -> None:  # noqa: FBT001 - a table
+    """A stage that was approved just now, with nothing said since, has to wait, and no part of it goes before."""
     fold = fold_of()
-    through(fold, "a", *turn(100))
+    enter(fold, "a")
+    grow(fold, *turn(100), *turn(100))
+    approve(fold, "a", 3, fold.version, digest=digest)
     assert isinstance(decided(fold, RECENT), Refusal)
     enter(fold, "b")
     assert isinstance(decided(fold, RECENT), Refusal)

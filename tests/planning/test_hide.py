@@ -280,6 +280,17 @@ def test_what_is_freed_is_what_the_account_falls_by() -> None:
     assert made.freed == before.messages - account_of(fold.window.items, FixedPart(), policy).messages
 
 
+def test_what_a_warm_cache_loses_is_counted_from_the_first_hidden_block_on() -> None:
+    """What stands before it is read from the cache as ever."""
+    window = window_of(prompt(30), *rounds(4))
+    made = plan(window)
+    assert made is not None
+    first = made.replacements[0].version
+    assert first > 3
+    assert made.behind == sum(item.shown_tokens for item in window.items if item.version >= first)
+    assert made.before - made.behind == sum(item.shown_tokens for item in window.items if item.version < first)
+
+
 # The notice
 
 

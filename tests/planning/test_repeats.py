@@ -127,6 +127,30 @@ def test_short_passages_stay() -> None:
     assert shown(window, Repeats(lines=1, characters=1, minimum=1)) != []
 
 
+def test_a_long_passage_that_says_next_to_nothing_stays() -> None:
+    """Ten lines that close brackets have fewer characters than the line that would stand for them."""
+    closing = [bracket for _ in range(5) for bracket in ("    }", "  ]")]
+    first, second = ([f"{LINES[0]}, {name}", *closing, f"{LINES[1]}, {name}"] for name in "ab")
+    window = window_of(prompt(), *read("a", first), *read("b", second))
+    assert shown(window, Repeats(minimum=1)) == []
+    assert shown(window, Repeats(minimum=1, characters=1)) != []
+
+
+def test_of_two_blocks_that_show_a_passage_the_newer_one_is_named() -> None:
+    """It stays in sight for longer, whether or not it shows more than the older one."""
+    for behind in ([], LINES[20:]):
+        first, second = [*LINES[:20], *behind], [*LINES[:20], *reversed(LINES[20:])]
+        fold = fold_of(prompt(), *read("a", first), *read("b", second), *read("c", LINES[:20]))
+        assert "[… 18 lines, as above in @6]" in shown(fold.window)[0]
+
+
+def test_a_result_of_which_nothing_says_what_it_refers_to_is_shown_whole_again() -> None:
+    """A redaction of an earlier release took the references out of a replacement, with words of it."""
+    fold = fold_of(prompt(), *read("a", LINES), *read("b", LINES))
+    apply(fold, 7, BlocksHidden(reason=REPEATED, blocks=(Replacement(version=6, text="[redacted]", tokens=3),)))
+    assert References().lost(fold.window) == (6,)
+
+
 def test_a_list_of_messages_keeps_all_of_its_results() -> None:
     """Nothing that is left out of a list could be shown again."""
     fold = Fold("c", readable=False)

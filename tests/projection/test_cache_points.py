@@ -190,6 +190,14 @@ def test_a_short_way_gets_none() -> None:
     assert [kind for kind, _ in points(window_of(*turn(), prompt(), *far, answer()))][1] == "lagging"
 
 
+def test_a_first_turn_gets_a_lagging_point_once_it_is_longer_than_the_way_back() -> None:
+    """Nothing was kept before its first block, which is 20 blocks before the tail."""
+    near = [SystemMessage(text="s") for _ in range(18)]
+    assert [kind for kind, _ in points(window_of(prompt(), *near, answer()))] == ["tail"]
+    window = window_of(prompt(), *near, answer(), answer())
+    assert points(window)[0] == ("lagging", window.items[0].block.path)
+
+
 def test_rounds_are_counted_in_responses_with_their_results() -> None:
     """Parallel calls and a late result of the same response are one round; prompts and orphans are none."""
     window = window_of(

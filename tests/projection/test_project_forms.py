@@ -354,3 +354,15 @@ async def test_what_a_form_says_around_a_summary_is_counted(name: str) -> None:
     context = await timeline.render()
     said = [e for e in context.neutral.entries if e.path.startswith("su:")]
     assert timeline.window.items[0].tokens == sum(COUNTER.count(entry.text) for entry in said)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_call_that_was_sent_goes_with_its_result_that_is_omitted_before_the_next_context(known: bool) -> None:  # noqa: FBT001 - a table
+    """Sent as an interrupted call, it would be called again."""
+    fold, projector = fold_of(prompt(), call("a")), Projector()
+    if known:
+        projector.project(fold.window, CachePointRule())
+    grow(fold, result("a"), prompt())
+    apply(fold, fold.version + 1, BlocksHidden(mode="omit", reason="manual", blocks=(Replacement(version=4),)))
+    sent = projector.project(fold.window, CachePointRule()).entries
+    assert [entry.type for entry in sent] == ["user.prompt", "user.prompt"]

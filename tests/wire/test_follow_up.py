@@ -41,6 +41,8 @@ def asked(wire: str, **parameters: Any) -> dict[str, Any]:
         ("gemini", {"config": {"response_json_schema": {"type": "object"}}}),
         ("gemini", {"config": {"cached_content": "cachedContents/1"}}),
         ("gemini", {"config": {"tool_config": {"function_calling_config": {"mode": "ANY"}}}}),
+        ("bedrock_converse", {"toolConfig": {"toolChoice": {"any": {}}}}),
+        ("bedrock_converse", {"toolConfig": {"toolChoice": {"tool": {"name": "run"}}}}),
     ],
 )
 def test_a_request_that_wants_no_plain_words_or_is_not_whole_takes_no_question(
@@ -61,6 +63,7 @@ def test_a_request_that_wants_no_plain_words_or_is_not_whole_takes_no_question(
             {"text": {"format": {"type": "text"}, "verbosity": "low"}, "reasoning": {"effort": "low"}},
         ),
         ("gemini", {"config": {"tool_config": {"function_calling_config": {"mode": "AUTO"}}}}),
+        ("bedrock_converse", {"toolConfig": {"toolChoice": {"auto": {}}}}),
     ],
 )
 def test_other_requests_take_one(wire: str, parameters: dict[str, Any]) -> None:

@@ -26,7 +26,7 @@ from tests.wire.entries import (
 )
 from timeline.blocks import AssistantCompletion, Attachment, CustomBlock, Reasoning, ToolCall, ToolResult
 from timeline.wire import encoder
-from timeline.wire.gemini import decode, encode, result_block
+from timeline.wire.gemini import decode, encode, model_blocks, result_block
 from timeline.wire.gemini_cache import cached_prefixes
 from timeline.wire.groups import OPENING_LINE
 from timeline.wire.neutral import INTERRUPTED, CachePoint, Entry, NeutralContext
@@ -277,6 +277,21 @@ def test_an_answer_under_another_id_than_its_call_is_still_its_result() -> None:
     parts = [{"functionResponse": {"id": id_, "name": "ls", "response": {"output": id_}}} for id_ in ("a", "b")]
     assert [result_block(id_, "ls", parts[1:]).text for id_ in ("a", "b")] == ["b", "b"]
     assert [result_block(id_, "ls", parts).text for id_ in ("a", "b")] == ["a", "b"]
+
+
+@pytest.mark.parametrize("name", ["response_1", "of the provider"])
+def test_all_parts_of_a_content_are_one_response(name: str) -> None:
+    """Thoughts, texts, calls, signatures, and parts that no block is made for: no cut comes between them."""
+    signed = {"text": "Hm.", "thoughtSignature": SIGNATURE}
+    parts = [
+        {"text": "hm", "thought": True},
+        signed,
+        {"functionCall": {"name": "ls"}},
+        {"executableCode": {"code": "1"}},
+    ]
+    blocks = model_blocks(parts, name, calls="call_1")
+    assert [type(block) for block in blocks] == [Reasoning, Reasoning, AssistantCompletion, ToolCall, CustomBlock]
+    assert {block.response_id for block in blocks} == {name}
 
 
 def test_what_no_block_is_made_for_is_kept_whole() -> None:

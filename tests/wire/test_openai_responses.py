@@ -213,12 +213,21 @@ def test_every_item_of_a_foreign_conversation_is_read() -> None:
     assert len({block.response_id for block in blocks[3:6]}) == 1
     assert isinstance(blocks[6], ToolResult)
     assert (blocks[6].name, blocks[6].text) == ("ls", "2")
+    assert [block.text for block in (*blocks[:2], blocks[-1])] == ["Be brief.", "go", "Now be long."]
 
 
 def test_an_item_of_no_known_type_is_kept_as_it_came() -> None:
     """Nothing is added to it, not even a type that it does not have."""
     unknown: list[dict[str, Any]] = [{"id": "x_1"}, {"type": "x", "id": "x_2"}]
     assert [block.data for block in decode(unknown)] == unknown
+
+
+def test_an_item_of_no_known_type_is_a_part_of_its_response() -> None:
+    """So it is sent back among the calls that it came with."""
+    call = {"type": "function_call", "call_id": "a", "name": "ls", "arguments": "{}"}
+    blocks = decode([{"role": "user", "content": "go"}, call, {"type": "x"}])
+    assert [type(block) for block in blocks] == [UserPrompt, ToolCall, CustomBlock]
+    assert blocks[1].response_id == blocks[2].response_id
 
 
 def test_a_request_of_one_text_is_a_prompt() -> None:

@@ -79,7 +79,7 @@ def cache_points(shown: ShownEntries, rule: CachePointRule) -> tuple[CachePoint,
     points.setdefault(tail, CachePoint(kind="tail", index=tail))
     if len(points) < MOST_POINTS:
         _add_lagging(points, rule.lookback_blocks)
-    return tuple(points[index] for index in sorted(points))[-MOST_POINTS:]
+    return tuple(points[index] for index in sorted(points))
 
 
 def _add_lagging(points: dict[int, CachePoint], lookback: int) -> None:
