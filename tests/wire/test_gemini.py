@@ -283,7 +283,7 @@ def test_an_answer_under_another_id_than_its_call_is_still_its_result() -> None:
 def test_all_parts_of_a_content_are_one_response(name: str) -> None:
     """Thoughts, texts, calls, signatures, and parts that no block is made for: no cut comes between them."""
     signed = {"text": "Hm.", "thoughtSignature": SIGNATURE}
-    parts = [
+    parts: list[dict[str, Any]] = [
         {"text": "hm", "thought": True},
         signed,
         {"functionCall": {"name": "ls"}},

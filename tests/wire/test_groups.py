@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.wire.entries import answer, call, prompt, result
 from timeline.errors import InvalidArgument
 from timeline.frozen import MOST_NESTING
-from timeline.wire import WIRES, decoder, encoder
+from timeline.wire import WIRES, decoder, encoder, message_decoder
 from timeline.wire.foreign import decode_value
 from timeline.wire.groups import Call, Ids, Response, fit, gather
 from timeline.wire.neutral import NeutralContext
@@ -89,8 +89,9 @@ def test_encoding_ten_thousand_entries_keeps_each_of_them(wire: str) -> None:
 
 def test_an_unknown_wire_is_refused_with_the_known_ones() -> None:
     """The error says which formats there are."""
-    with pytest.raises(InvalidArgument, match="anthropic, openai_chat"):
-        encoder("carrier-pigeon")
+    for found in (encoder, decoder, message_decoder):
+        with pytest.raises(InvalidArgument, match=r"anthropic, .*openai_chat"):
+            found("carrier-pigeon")
 
 
 def test_foreign_json_is_read_so_that_it_can_be_written_again() -> None:
