@@ -223,6 +223,27 @@ class FactContract(ContractBase):
         await store.append("a", [*both, call("2", "Write", {"file_path": "y.py"}, path="v")])
         assert [(f.subject, f.path, f.version) for f in await found(store, kind="file_written")] == [("x.py", "w", 4)]
 
+    async def test_calls_of_one_response_with_the_same_id_have_their_own_results(self, store: EventStore) -> None:
+        """Which of them failed is known by the path; the id is that of both."""
+        test, lint = ({"command": f"make {name}"} for name in ("test", "lint"))
+        second = "tc:turn_1.1~2"
+        await store.append("a", [call("1", "Bash", test), call("1", "Bash", lint, path=f"{second}.call")])
+        await store.append("a", [result("1", failed=True), result("1", path=f"{second}.result")])
+        assert [(fact.subject, fact.failed) for fact in await found(store, conversation="a")] == [
+            ("make test", True),
+            ("make lint", False),
+        ]
+
+    async def test_no_call_that_a_parent_makes_later_is_answered_in_its_fork(self, store: EventStore) -> None:
+        """The fork's result may have the id, and the path, of a call that only its parent has."""
+        await store.append("a", command("1", "one"))
+        await store.append("b", [fork("a", 2)])
+        await store.append("a", [call("2", "Bash", {"command": "two"})])
+        await store.append("b", [result("2"), result("2", path="bl:of.its.own")])
+        assert await _subjects(store, conversation="b") == ["one"]
+        await store.append("a", [result("2")])
+        assert await _subjects(store, conversation="a") == ["one", "two"]
+
     async def test_a_result_without_a_call_gives_no_fact(self, store: EventStore) -> None:
         """An id alone says nothing of what was done."""
         await store.append("a", [result("1", "done"), call("1", "Bash", {"command": "later"})])
