@@ -162,6 +162,30 @@ async def test_a_branch_that_is_taken_up_again_is_shown_again_and_not_stored_twi
     assert len(await blocks_in(store, "c1")) == 10
 
 
+async def test_what_was_hidden_in_a_branch_is_hidden_when_it_is_taken_up_again() -> None:
+    """By hand, before another checkpoint left the branch: the model is not sent it after all."""
+    store = MemoryStore()
+    with FakeProvider(parroting) as provider:
+        agent = chatting(provider, store)
+        await agent.ainvoke(human("one"), THREAD)
+        root = (await agent.aget_state(THREAD)).config
+        await agent.ainvoke(human("two"), root)
+        first = (await agent.aget_state(THREAD)).config
+        timeline = await Timeline.open(store, "c1", create=False)
+        secret = next(item.block.path for item in timeline.window.items if item.block.text == "answer 1 to two")
+        await timeline.hide(secret, text="kept from the model")
+        await agent.ainvoke(human("due"), root)
+        await agent.ainvoke(human("three"), first)
+        assert await fine(store, provider)
+    assert [text for _, text in provider.asked[-1].said] == [
+        "one",
+        "answer 0 to one",
+        "two",
+        "kept from the model",
+        "three",
+    ]
+
+
 async def test_messages_in_another_order_are_sent_in_that_order_and_each_once() -> None:
     """The application sorts its history: two answers stand in each other's place, with their calls and results."""
     store = MemoryStore()
