@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["member_url"]
 MODULES: Final = (
-    *("accounts", "counts", "cut", "determinism", "fold", "forks", "hiding", "lifecycle", "overflow", "render"),
-    *("replay", "stages", "times", "undo", "wires"),
+    *("accounts", "counts", "cut", "determinism", "fold", "forks", "going_back", "hiding", "lifecycle"),
+    *("overflow", "render", "replay", "stages", "times", "undo", "wires"),
 )
 PART: Final = 20
 """A search plays the part of the examples that it has in memory: at night, as many as a whole one in CI."""
