@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from dataclasses import dataclass
+from itertools import chain
 from time import monotonic
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -38,10 +39,15 @@ MOST_TOGETHER: Final = 128
 """Most appends of one group."""
 MOST_CHARACTERS: Final = 512 * 1024
 """Characters after which no more appends join a group."""
+MOST_BYTES: Final = 1_000_000_000
+"""Bytes of one append, as many as a text of SQLite has. A message to the server holds 1 GiB, with what is sent beside
+them. At a longer one the server breaks the connection, and the append could not be told from one that is in doubt."""
 MOST_WAITING: Final = 64 * 1024 * 1024
 """Characters that may wait in the queue; what comes behind is refused."""
 LONGEST_WAIT: Final = 30.0
 """Seconds after which an append that still waits is refused, and a store that closes gives up what is under way."""
+_LONGEST_CHARACTER: Final = 4
+"""Bytes of a character at most."""
 _LOOK: Final = 1.0
 """Seconds between two looks at what waits."""
 
@@ -76,6 +82,12 @@ _new: Final = tuple.__new__
 """Makes a `_Job` in a third of the time that its constructor takes."""
 
 
+def _bytes_of(batch: Batch) -> int:
+    """Return how many bytes an append writes."""
+    payloads = (draft.payload for draft in batch.drafts)
+    return sum(len(text.encode()) for text in chain(payloads, batch.values.values()))
+
+
 class Writer:
     """Queues the appends of a store and commits them; ``on_written`` is called with those that were written."""
 
@@ -107,11 +119,14 @@ class Writer:
 
         Raises:
             StoreBusy: too much waits already.
-            InvalidBlock: it has more events than one transaction can place.
+            InvalidBlock: it has more events than one transaction can place, or more bytes than a message holds.
         """
         figures, size = self.figures, batch.size
         if len(batch.drafts) > MOST_EVENTS:
             raise InvalidBlock("events", f"one append holds at most {MOST_EVENTS:,} events, not {len(batch.drafts):,}")
+        if size > MOST_BYTES // _LONGEST_CHARACTER and (bytes_ := _bytes_of(batch)) > MOST_BYTES:
+            few = f"one append holds at most {MOST_BYTES:,} bytes on a server, not {bytes_:,}; split the block"
+            raise InvalidBlock("events", few)
         if figures.waiting and figures.waiting_characters + size > MOST_WAITING:
             raise StoreBusy(
                 f"{self._where}: {figures.waiting:,} appends with {figures.waiting_characters:,} characters wait for"

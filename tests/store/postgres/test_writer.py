@@ -13,10 +13,10 @@ import pytest
 import timeline
 from tests.postgres import without
 from timeline import store as stores
-from timeline.errors import ConversationErased, VersionConflict
+from timeline.errors import ConversationErased, InvalidBlock, VersionConflict
 from timeline.ports import Appended, Expected
 from timeline.store.codec import encode
-from timeline.store.postgres import committing
+from timeline.store.postgres import committing, writer
 from timeline.store.postgres.address import parse
 from timeline.store.postgres.store import PostgresStore
 from timeline.store.postgres.writer import FEWEST, Writer
@@ -253,3 +253,18 @@ async def test_cancelled_appends_keep_no_place_in_a_group(store: PostgresStore) 
     assert [isinstance(outcome, asyncio.CancelledError) for outcome in outcomes] == [True] * 16 + [False] * 16
     held = {info.id: info.version async for info in store.conversations()}
     assert [held[name] for name in names] == [1] * 16 + [2] * 16
+
+
+async def test_an_append_that_is_too_long_for_a_message_is_refused(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bytes count, not the characters; the server would break the connection, as if the append were in doubt."""
+    await store.append("a", [block_event(text="é" * 1_000)])
+    async with store.database.moment() as connection:
+        size = await connection.fetchval("SELECT octet_length(payload) FROM events")
+    monkeypatch.setattr(writer, "MOST_BYTES", size)
+    assert (await store.append("b", [block_event(text="é" * 1_000)])).version == 1
+    monkeypatch.setattr(writer, "MOST_BYTES", size - 1)
+    with pytest.raises(InvalidBlock, match=rf"at most {size - 1:,} bytes on a server, not {size:,}; split the block"):
+        await store.append("c", [block_event(text="é" * 1_000)])
+    assert store.figures.waiting == store.figures.waiting_characters == 0
