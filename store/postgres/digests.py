@@ -43,10 +43,11 @@ class PostgresDigests:
         """Iterate over the compactions of a conversation (None: of all) that match a filter, by position."""
         conditions, parameters = _conditions(key, wanted)
         statement = (
-            f"SELECT d.reverted_by, c.id, e.* FROM (SELECT d.position, d.reverted_by FROM compactions AS d"
+            f"SELECT d.reverted_by, c.id, e.* FROM (SELECT d.position, d.conversation, d.reverted_by"
+            " FROM compactions AS d"
             f" WHERE d.position > $1{conditions} ORDER BY d.position LIMIT $2) AS d"
             f" CROSS JOIN LATERAL (SELECT {EVENT}, e.conversation FROM events AS e"
-            f" WHERE e.{OWN} AND e.position = d.position OFFSET 0) AS e"
+            f" WHERE e.{OWN} AND e.conversation = d.conversation AND e.position = d.position OFFSET 0) AS e"
             " JOIN conversations AS c ON c.key = e.conversation ORDER BY d.position"
         )
         after = 0

@@ -109,7 +109,8 @@ SELECT n.kind, n.subject, n.failed, n.times, n.meant, n.version, n.path, n.tool,
     {_PATH_OF_E}, n.first, n.first_meant, n.versions
 FROM (
     SELECT kind, subject, failed, count(*) AS times, count(*) FILTER (WHERE meant) AS meant,
-    max(version) AS version, (array_agg(position {_NEWEST}))[1] AS position, (array_agg(path {_NEWEST}))[1] AS path,
+    max(version) AS version, (array_agg(position {_NEWEST}))[1] AS position,
+    (array_agg(conversation {_NEWEST}))[1] AS conversation, (array_agg(path {_NEWEST}))[1] AS path,
     (array_agg(tool {_NEWEST}))[1] AS tool, (array_agg(status {_NEWEST}))[1] AS status,
     (array_agg(detail {_NEWEST}))[1] AS detail, min(version) AS first,
     (array_agg(meant::int ORDER BY version, position, number))[1] AS first_meant,
@@ -123,7 +124,10 @@ FROM (
             WHERE f.version BETWEEN r.first AND r.last))
     ) AS f GROUP BY kind, subject, failed
 ) AS n
-CROSS JOIN LATERAL (SELECT at, path, path_rest FROM events WHERE {OWN} AND position = n.position OFFSET 0) AS e
+CROSS JOIN LATERAL (
+    SELECT at, path, path_rest FROM events
+    WHERE {OWN} AND conversation = n.conversation AND position = n.position OFFSET 0
+) AS e
 """
 """One pass and no join of groups: before the server has sampled a table it takes them for few, and compares each
 with each."""
@@ -263,7 +267,7 @@ class PostgresFacts(DatabaseFacts):
             f"SELECT f.*, e.at, {_PATH_OF_E}, c.id FROM (SELECT {_FACT} FROM facts AS f WHERE"
             " (f.position, f.number) > ($1::bigint, $2::bigint) AND f.position <= $3"
             f"{conditions} ORDER BY f.position, f.number LIMIT $4) AS f CROSS JOIN LATERAL (SELECT at, path, path_rest"
-            f" FROM events WHERE {OWN} AND position = f.position OFFSET 0) AS e"
+            f" FROM events WHERE {OWN} AND conversation = f.conversation AND position = f.position OFFSET 0) AS e"
             " JOIN conversations AS c ON c.key = f.conversation ORDER BY f.position, f.number"
         )
         rows = await self.rows(statement, *after, last, page, *parameters)

@@ -179,15 +179,44 @@ async def test_every_statement_of_an_append_touches_one_partition(postgres_url: 
             await transaction.start()
             ((plan,),) = await connection.fetch(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", *given)
             await transaction.rollback()
-            ran = [node for node in nodes(json.loads(plan)[0]["Plan"]) if node["Actual Loops"]]
-            names = {node["Relation Name"] for node in ran if "Relation Name" in node}
-            touched[statement] = {name for name in names if re.fullmatch(r"events_\d+", name)}
+            touched[statement] = partitions_in(plan)
         ((partitions,),) = await connection.fetch("SELECT count(DISTINCT tableoid) FROM events WHERE conversation = 5")
     assert partitions == 1
     assert {statements.APPEND, statements.APPEND_ONE} <= touched.keys()
     assert statements.PATHS_IN_USE in touched
     assert statements.LINK_AT in touched
     assert max(map(len, touched.values())) == 1, touched
+
+
+def partitions_in(plan: str) -> set[str]:
+    """Return the partitions of the events that a statement looked at."""
+    ran = [node for node in nodes(json.loads(plan)[0]["Plan"]) if node["Actual Loops"]]
+    names = {node["Relation Name"] for node in ran if "Relation Name" in node}
+    return {name for name in names if re.fullmatch(r"events_\d+", name)}
+
+
+async def test_an_event_of_a_digest_and_of_a_fact_is_looked_for_in_one_partition(postgres_url: str) -> None:
+    """Their rows name its conversation, by which the events are spread."""
+    asked: list[tuple[str, Sequence[Any]]] = []
+    async with (
+        filled(with_query(postgres_url, partitions="8")) as connection,
+        await PostgresStore.open(postgres_url) as store,
+    ):
+        await connection.execute("SET timeline.tenant TO '0'; ANALYZE")
+        await store.append("a", [block_event("p", "See https://example.org/1"), compaction(1, 1)])
+        await store.fact_record("a")
+        async with store.database.parts.readers.lend() as reader:  # the one that is lent next as well
+            reader.add_query_logger(lambda query: asked.append((query.query, query.args)))
+        assert len([digest async for digest in store.digests()]) == 1
+        assert len([fact async for fact in store.facts(kind="url")]) == 1
+        assert (await store.fact_record("a")).counts["url"] == 1
+        joined = [(text, given) for text, given in asked if re.search("FROM compactions|facts AS f", text)]
+        touched = {
+            text: partitions_in(await connection.fetchval(f"EXPLAIN (ANALYZE, FORMAT JSON) {text}", *given))
+            for text, given in joined
+        }
+    assert GROUPS in touched
+    assert [len(partitions) for partitions in touched.values()] == [1, 1, 1], touched
 
 
 async def test_for_an_append_of_one_event_the_driver_asks_a_new_connection_for_no_types(postgres_url: str) -> None:
