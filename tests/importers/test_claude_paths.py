@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from time import process_time
 from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from tests.importers.session import Session, blocks, kinds, said, use
 from timeline import open_store
 from timeline.events import ModelCalled, ParentLink
 from timeline.importers.claude_code import MOST_BRANCHES, read_claude_code
+from timeline.importers.claude_paths import paths_of
+from timeline.importers.lines import Record
 from timeline.portable.recordings import import_recording
 
 if TYPE_CHECKING:
@@ -191,3 +196,20 @@ def test_a_row_whose_type_is_no_text_is_an_unknown_record() -> None:
     recording = read_all(session)[0]
     assert texts(recording) == ["go", "done"]
     assert recording.report.counts == {"unknown_record": 1}
+
+
+@pytest.mark.parametrize(("rows", "every"), [(8_000, False), (3_000, True)])
+def test_a_session_that_was_resumed_at_thousands_of_places_is_divided_in_time(rows: int, *, every: bool) -> None:
+    """At its first prompt each time, or at each prompt of one way: with all rows at each place, it took minutes."""
+
+    def prompt(number: int) -> dict[str, Any]:
+        before = f"row-{(number - 1) // 2 * 2 if every else 0}"
+        named = {"uuid": f"row-{number}", "parentUuid": before if number else None, "sessionId": "a"}
+        return {"type": "user", **named, "message": {"role": "user", "content": "Go on."}}
+
+    session = [Record(number + 1, prompt(number)) for number in range(rows)]
+    began = process_time()
+    paths = paths_of(session)
+    assert process_time() - began < 2
+    assert len(paths) > rows / 3
+    assert {*paths[0].shared, *paths[0].own} >= {0, rows - 1}

@@ -2,17 +2,21 @@
 
 The client then writes on behind that row, into the same file. What it had written behind it stays there, and is in its
 context no more, unless the session is resumed at a row of that branch again.
+
+Sets of rows are whole numbers, with the bit of each row: a session may be resumed at thousands of places, and each time
+all of its rows are looked at.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.wire.anthropic import parts_of
 from timeline.wire.foreign import text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 CONVERSATION: Final = frozenset({"user", "assistant"})
 """The types of the rows that are part of the conversation."""
@@ -33,6 +37,20 @@ class Turned(NamedTuple):
 _STRAIGHT_ON: Final = Turned()
 
 
+class Change(NamedTuple):
+    """The same by the numbers of the rows, as bits.
+
+    Attributes:
+        behind: rows behind the one that it goes on from, also those that were left before.
+        left: rows that it leaves.
+        again: rows that were left before, and that it goes on from.
+    """
+
+    behind: int
+    left: int
+    again: int
+
+
 class _Said(NamedTuple):
     """A row of the conversation: the responses that it is part of or answers, and who says it."""
 
@@ -43,17 +61,10 @@ class _Said(NamedTuple):
 
 
 class _Branch(NamedTuple):
-    """A part of the session that goes on from an earlier place.
-
-    Attributes:
-        start: number of its first row.
-        place: number of the row that it goes on from; -1 for the beginning.
-        beside: rows behind that place that it has as well: the other results of a response.
-    """
+    """A part of the session that goes on from an earlier place: its first row, and the rows before it that it has."""
 
     start: int
-    place: int
-    beside: frozenset[int]
+    view: int
 
 
 class Branches:
@@ -72,8 +83,11 @@ class Branches:
         """By row, the number of the newest row of the conversation when it was written."""
         self._responses: dict[str, str] = {}
         """By call, the response that it is in."""
-        self._branches = [_Branch(0, -1, frozenset())]
-        self._gone: set[int] = set()
+        self._rows_of: dict[str, list[int]] = {}
+        """By response, the rows that are part of it or answer it."""
+        self._branches = [_Branch(0, 0)]
+        """Each begins behind the one before it."""
+        self._gone = 0
 
     @property
     def newest(self) -> str:
@@ -89,6 +103,8 @@ class Branches:
         if _is_said(row):
             self._places[uuid] = len(self._said)
             responses, is_result = self._responses_of(row), bool(_results(row))
+            for response in responses:
+                self._rows_of.setdefault(response, []).append(len(self._said))
             self._said.append(_Said(uuid, responses, is_result, row.get("isMeta") is True))
         self._written[uuid] = len(self._said) - 1
 
@@ -105,39 +121,73 @@ class Branches:
         self._parents[uuid] = text_of(row, "parentUuid")
         newest = len(self._said) - 1
         place = newest if through is None else self._places.get(through, -1 if not through else newest)
-        while place in self._gone:  # it was left when this row was given to the client, which has what came before it
-            place -= 1
+        while place >= 0 and self._gone >> place & 1:
+            place -= 1  # it was left when this row was given to the client, which has what came before it
         self._places[uuid] = self._written[uuid] = place
+
+    def uuid_of(self, number: int) -> str:
+        """Return the uuid of a row of the conversation."""
+        return self._said[number].uuid
+
+    def has_left(self, uuid: str) -> bool:
+        """Return whether a row of the conversation is in its context no more."""
+        place = self._places.get(uuid, -1)
+        return place >= 0 and self._said[place].uuid == uuid and bool(self._gone >> place & 1)
 
     def turned_by(self, row: dict[str, Any]) -> Turned:
         """Return what a row changes about those before it; nothing for most."""
-        if not is_prompt(row) or text_of(row, "uuid") in self._parents:
+        change = self.change_by(row)
+        if change is None:
             return _STRAIGHT_ON
-        named = text_of(row, "parentUuid")
-        reached, between = self._behind(named)
-        if not reached:
-            return _STRAIGHT_ON
-        place = self._places[reached]
-        kept = self._said[place].responses if place >= 0 else frozenset()
-        beside = {n for n in self._after(place) if n <= self._written[named] and self._said[n].responses & kept}
-        left = [n for n in self._after(place) if n not in beside and n not in between]
-        if not left or self._is_fork(reached, left):
-            return _STRAIGHT_ON
-        return self._turn(place, frozenset(beside), between, left)
+        return Turned(self._uuids(change.behind | change.left), self._uuids(change.again))
 
-    def _after(self, place: int) -> range:
-        return range(place + 1, len(self._said))
+    def change_by(self, row: dict[str, Any]) -> Change | None:
+        """Return the same by numbers; None for most rows."""
+        if not is_prompt(row) or text_of(row, "uuid") in self._parents:
+            return None
+        named = text_of(row, "parentUuid")
+        reached, own = self._behind(named)
+        if not reached or (place := self._places[reached]) == len(self._said) - 1:
+            return None
+        beside, between = self._beside(place, self._written[named]), _bits(own)
+        behind = _range(place + 1, len(self._said)) & ~beside & ~between
+        if not behind or self._is_fork(reached, behind):
+            return None
+        wanted = self._view(place) | beside | between
+        start = min(own, default=len(self._said))
+        while self._branches[1:] and self._branches[-1].start >= start:
+            self._branches.pop()
+        self._branches.append(_Branch(start, wanted & ~between))
+        # What was left before and is in front of the place stays as it is: its owner may have taken it back since.
+        before, self._gone = self._gone, _range(0, len(self._said)) & ~wanted
+        return Change(behind, self._gone & ~before, wanted & before)
+
+    def _beside(self, place: int, until: int) -> int:
+        """Return the rows behind a place, up to another one, that are part of its response or answer it."""
+        found = 0
+        for response in self._said[place].responses if place >= 0 else ():
+            rows = self._rows_of[response]
+            found |= _bits(rows[bisect_right(rows, place) : bisect_right(rows, until)])
+        return found
 
     def _behind(self, uuid: str) -> tuple[str, frozenset[int]]:
-        """Return the row that a link leads to, and the client's own messages that are on the way to it."""
+        """Return the row that a link leads to, and the client's own messages that are on the way to it.
+
+        The way through rows beside the conversation is shortened, so that the next walk is quick.
+        """
         walked: set[str] = set()
         between: set[int] = set()
+        beside: list[str] = []
         while uuid and uuid not in walked:
             if uuid in self._places:
+                self._parents.update(dict.fromkeys(beside, uuid))
+                beside = []
                 place = self._places[uuid]
                 if not (self._is_row(uuid) and self._said[place].is_meta):
                     return uuid, frozenset(between)
                 between.add(place)
+            else:
+                beside.append(uuid)
             walked.add(uuid)
             uuid = self._parents.get(uuid, "")
         return "", frozenset(between)
@@ -147,35 +197,24 @@ class Branches:
         place = self._places[uuid]
         return place >= 0 and self._said[place].uuid == uuid
 
-    def _is_fork(self, reached: str, left: Iterable[int]) -> bool:
+    def _is_fork(self, reached: str, behind: int) -> bool:
         """Return whether a prompt names one of several results that came at a time, and nothing came behind them."""
         if not self._is_row(reached):
             return False
         result = self._said[self._places[reached]]
         return result.is_result and all(
-            self._said[n].is_result and self._said[n].responses & result.responses for n in left
+            self._said[n].is_result and self._said[n].responses & result.responses for n in numbers_in(behind)
         )
 
-    def _turn(self, place: int, beside: frozenset[int], between: frozenset[int], left: Iterable[int]) -> Turned:
-        wanted = {*self._view(place), *beside, *between}
-        again = wanted & self._gone
-        # What was left before and is in front of the place stays as it is: its owner may have taken it back since.
-        gone = {*left} | {n for n in range(len(self._said)) if n not in wanted and n not in self._gone}
-        self._branches.append(_Branch(min(between, default=len(self._said)), place, beside))
-        self._gone = (self._gone | gone) - again
-        return Turned(self._uuids(gone), self._uuids(again))
+    def _view(self, place: int) -> int:
+        """Return the rows that were in the context when the row of a place was the newest one."""
+        if place < 0:
+            return 0
+        branch = self._branches[bisect_left(self._branches, place + 1, key=lambda one: one.start) - 1]
+        return branch.view | _range(branch.start, place + 1)
 
-    def _view(self, place: int) -> set[int]:
-        """Return the numbers of the rows that were in the context when the row of a place was the newest one."""
-        seen: set[int] = set()
-        while place >= 0:
-            branch = next(one for one in reversed(self._branches) if one.start <= place)
-            seen.update(range(branch.start, place + 1), branch.beside)
-            place = branch.place
-        return seen
-
-    def _uuids(self, numbers: Iterable[int]) -> frozenset[str]:
-        return frozenset(self._said[n].uuid for n in numbers)
+    def _uuids(self, rows: int) -> frozenset[str]:
+        return frozenset(self._said[n].uuid for n in numbers_in(rows))
 
     def _responses_of(self, row: dict[str, Any]) -> frozenset[str]:
         message = row["message"]
@@ -185,6 +224,26 @@ class Branches:
             self._responses.update((text_of(part, "id"), response) for part in uses)
             return frozenset({response})
         return frozenset(self._responses[call] for call in _results(row) if self._responses.get(call))
+
+
+def numbers_in(rows: int) -> Iterator[int]:
+    """Yield the numbers of rows that are given as bits, in order."""
+    while rows:
+        lowest = rows & -rows
+        yield lowest.bit_length() - 1
+        rows ^= lowest
+
+
+def _bits(numbers: Iterable[int]) -> int:
+    rows = 0
+    for number in numbers:
+        rows |= 1 << number
+    return rows
+
+
+def _range(start: int, end: int) -> int:
+    """Return the rows from one up to another, which is not among them."""
+    return (1 << end) - (1 << start) if start < end else 0
 
 
 def is_prompt(row: dict[str, Any]) -> bool:

@@ -8,13 +8,15 @@ before. Which rows a prompt leaves behind, `claude_branches` finds.
 
 from __future__ import annotations
 
+from collections import defaultdict
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from timeline.importers.claude_branches import CONVERSATION, Branches
+from timeline.importers.claude_branches import CONVERSATION, Branches, numbers_in
 from timeline.wire.foreign import text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from timeline.importers.lines import Record
 
@@ -26,17 +28,25 @@ class SessionPath:
         begins: uuid of the prompt that begins it; empty for the oldest.
         parent: the way that it leaves; None for the oldest.
         line: where it begins in the file.
-        shared: positions of the rows that it has from others, in order.
         own: positions of the rows that were written while it was the newest, in order.
+        rows: all of its rows, with the bit of each position.
     """
 
-    def __init__(self, begins: str, parent: SessionPath | None, line: int, shared: list[int]) -> None:
+    def __init__(self, begins: str, parent: SessionPath | None, line: int, shared: int) -> None:
         self.begins = begins
         self.parent = parent
         self.line = line
-        self.shared = shared
         self.own: list[int] = []
-        self._shared = frozenset(shared)
+        self.rows = self._from_others = shared
+
+    @cached_property
+    def shared(self) -> tuple[int, ...]:
+        """Positions of the rows that it has from others, in order."""
+        return tuple(numbers_in(self._from_others))
+
+    @cached_property
+    def _shared(self) -> frozenset[int]:
+        return frozenset(self.shared)
 
     def shares(self, position: int) -> bool:
         """Return whether a row of it is in another way, too, and was written there."""
@@ -74,12 +84,15 @@ class _Divided:
     def __init__(self, records: Sequence[Record]) -> None:
         self._records = records
         self._links = Branches()
-        self._gone = frozenset[str]()
         self._owners: list[str] = []
         """By position, the row of the conversation that a row goes with."""
+        self._owned: defaultdict[str, set[int]] = defaultdict(set)
+        """By row of the conversation, the positions of the rows that go with it."""
+        self._view = 0
+        """What is in the client's context, with the bit of each position."""
         self._writers: dict[int, SessionPath] = {}
         """By position, the way that was the newest one when a row was written."""
-        self._newest = SessionPath("", None, records[0].line if records else 0, [])
+        self._newest = SessionPath("", None, records[0].line if records else 0, 0)
         self._waiting: list[int] = []
         """A compaction's mark and what follows it, until its summary."""
         self.paths = [self._newest]
@@ -89,29 +102,50 @@ class _Divided:
         row = self._records[position].value
         is_side = row.get("isSidechain") is True
         if not is_side:
-            turned = self._links.turned_by(row)
-            if turned.left:
-                self._gone = (self._gone | turned.left) - turned.again
+            change = self._links.change_by(row)
+            if change is not None:
+                for number in numbers_in(change.left | change.again):
+                    self._show(self._owned[self._links.uuid_of(number)], is_left=bool(change.left >> number & 1))
                 self._turn(position)
             self._links.add(row)
         if text_of(row, "type") in CONVERSATION and not is_side:
-            self._owners.append(text_of(row, "uuid"))
+            self._own(position, text_of(row, "uuid"))
             for waiting in self._waiting:
-                self._owners[waiting] = self._owners[-1]
+                self._own(waiting, self._owners[-1])
             self._waiting = []
         else:
-            self._owners.append(self._owners[-1] if self._owners else "")
+            self._own(position, self._owners[-1] if self._owners else "")
             if self._waiting or (is_boundary(row) and "microcompactMetadata" not in row):
                 self._waiting.append(position)
         self._write(position)
 
+    def _own(self, position: int, owner: str) -> None:
+        """Let a row go with another one from now on."""
+        if position < len(self._owners):
+            self._owned[self._owners[position]].discard(position)
+            self._owners[position] = owner
+        else:
+            self._owners.append(owner)
+        self._owned[owner].add(position)
+        self._show((position,), is_left=self._links.has_left(owner))
+
+    def _show(self, positions: Iterable[int], *, is_left: bool) -> None:
+        for position in positions:
+            self._view |= 1 << position
+            if is_left:
+                self._view ^= 1 << position
+
     def _turn(self, position: int) -> None:
         """Go on from what is in view: on the way that ends there, or else on a new one."""
         record, before = self._records[position], self._rows_before(position)
-        self._newest.own = [n for n in self._newest.own if n not in before]
-        view = [n for n, owner in enumerate(self._owners) if owner not in self._gone and n not in before]
-        writer = self._writers[view[-1]] if view else self.paths[0]
-        if writer.own[-1:] == view[-1:] and [*writer.shared, *writer.own] == view:
+        if before:
+            self._newest.own = [n for n in self._newest.own if n not in before]
+        moved = sum(1 << n for n in before)
+        self._newest.rows &= ~moved
+        view = self._view & ~moved
+        last = view.bit_length() - 1
+        writer = self._writers[last] if view else self.paths[0]
+        if writer.own[-1:] == [last] and writer.rows == view:
             self._newest = writer
         else:
             self._newest = SessionPath(text_of(record.value, "uuid"), writer, record.line, view)
@@ -121,6 +155,7 @@ class _Divided:
 
     def _write(self, position: int) -> None:
         self._newest.own.append(position)
+        self._newest.rows |= 1 << position
         self._writers[position] = self._newest
 
     def _rows_before(self, position: int) -> list[int]:
@@ -135,6 +170,6 @@ class _Divided:
                 break
             if text_of(other, "uuid") == text_of(row, "parentUuid"):
                 found.insert(0, n)
-                self._owners[n] = text_of(self._records[position].value, "uuid")
+                self._own(n, text_of(self._records[position].value, "uuid"))
                 row = other
         return found
