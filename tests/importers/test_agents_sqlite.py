@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from time import process_time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +15,7 @@ from timeline.blocks import UserPrompt
 from timeline.errors import ImportFailed
 from timeline.events import ParentLink
 from timeline.importers import Recording, read_recording
+from timeline.importers.agents_sqlite import read_agents_database
 from timeline.portable.recordings import import_recording
 from timeline.store.memory import MemoryStore
 
@@ -105,6 +107,21 @@ async def test_a_branch_is_a_conversation_of_its_own(file: Path) -> None:
     assert [b.text for b in blocks(other)] == ["First", "First!", "Third"]
     assert other.id == "chat-1.branch-other"
     assert other.parent == ParentLink(conversation="chat-1", relation="fork")
+
+
+def test_thousands_of_branches_are_read_in_time(file: Path, connection: sqlite3.Connection) -> None:
+    """All rows of the session were looked at for each of them."""
+    connection.execute("CREATE TABLE agent_messages (id INTEGER PRIMARY KEY, session_id, message_data, created_at)")
+    connection.execute("CREATE TABLE parts (message_id INTEGER PRIMARY KEY, session_id, branch_id, sequence_number)")
+    numbers, item = range(16_000), '{"role": "user", "content": "Go on."}'
+    at = "2026-01-31 09:00:00"
+    connection.execute("BEGIN")
+    connection.executemany("INSERT INTO agent_messages VALUES (?, 'a', ?, ?)", [(n, item, at) for n in numbers])
+    connection.executemany("INSERT INTO parts VALUES (?, 'a', ?, ?)", [(n, f"b{n}", n) for n in numbers])
+    connection.execute("COMMIT")
+    began = process_time()
+    assert len(read_agents_database(file)) == len(numbers)
+    assert process_time() - began < 3
 
 
 async def test_importing_again_adds_what_is_new(file: Path) -> None:

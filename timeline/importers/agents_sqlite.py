@@ -120,10 +120,10 @@ def _sessions(database: sqlite3.Connection, messages: str, structure: str | None
     """Read the sessions of a table, in the order in which they began."""
     statement = f"SELECT session_id, min(id) FROM {_quoted(messages)} GROUP BY session_id ORDER BY 2"  # noqa: S608 - a name out of the schema, quoted
     for session, _ in database.execute(statement).fetchall():
-        rows = _rows(database, messages, structure, session)
-        branches = dict.fromkeys((_MAIN, *(branch for _, branch, _, _ in rows)))
-        for branch in branches:
-            own = [row for row in rows if row[1] == branch]
+        branches: dict[str, list[_Row]] = {_MAIN: []}
+        for row in _rows(database, messages, structure, session):
+            branches.setdefault(row[1], []).append(row)
+        for branch, own in branches.items():
             if (recording := _recording(str(session), branch, own)) is not None:
                 yield recording
 
