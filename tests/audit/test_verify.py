@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -36,17 +38,21 @@ from timeline.events import (
 from timeline.frozen import canonical_json, sha256_hex
 from timeline.policy.model import Policy
 from timeline.projection.project import PROJECTION, Projector
+from timeline.retention import scavenge
 from timeline.store import open_store
 from timeline.store.memory import MemoryStore
 from timeline.timeline import Timeline
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
     from pydantic import JsonValue
 
+    from timeline.events import Event
     from timeline.ports import EventStore
 
+REPLY = {"id": "m1", "choices": [{"message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}]}
 POLICY = small_policy(max_tokens=4_000, keep_recent_tokens=400)
 INVARIANTS = ("checksum", "coverage", "pairing", "progress", "replay", "recall", "order", "prefix")
 
@@ -325,6 +331,43 @@ async def test_a_context_of_another_projection_is_unverifiable() -> None:
     await put(store, ContextRendered(version=3, projection=99, fingerprint="f", policy="p"))
     report = await timeline.verify()
     assert (broken(report), report.unverifiable) == ({}, {"projection": 1})
+
+
+class Meanwhile(MemoryStore):
+    """A store in which something happens once, before somebody's n-th reading."""
+
+    happens: Callable[[], Awaitable[object]] | None = None
+    readings = 0
+
+    async def read(self, conversation: str, **options: Any) -> AsyncIterator[Event]:
+        """Read, or let it happen first."""
+        self.readings -= 1
+        if self.happens is not None and not self.readings:
+            happens, self.happens = self.happens, None
+            await happens()
+        async for event in super().read(conversation, **options):
+            yield event
+
+
+@pytest.mark.parametrize("what", ["redaction", "scavenge"])
+async def test_what_is_removed_while_a_log_is_verified_is_no_mismatch(what: str) -> None:
+    """Whenever it happens: contexts that were read before it would be compared with what is left behind it."""
+    for readings in count(1):
+        store = Meanwhile()
+        timeline = await opened(store, policy=POLICY)
+        [secret, *_] = await timeline.append(*turn(1_500), *turn(1_500), *turn(400, asked=300))
+        context = await timeline.render()
+        await timeline.record(REPLY, request=context.request("openai_chat", model="m"))
+        await timeline.set_retention("window")
+        removes = (
+            partial(timeline.redact, secret.path, "asked for") if what == "redaction" else partial(scavenge, store)
+        )
+        store.happens, store.readings = removes, readings
+        report = await verify(store, "c")
+        assert report.ok, (readings, report.problems)
+        if store.happens is not None:
+            assert readings > 5
+            return
 
 
 async def test_a_context_after_a_redaction_shows_the_tombstone_and_is_verified() -> None:

@@ -5,6 +5,7 @@ It is one pass over the events, with one window in memory: the cost grows with t
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
     from timeline.wire.neutral import Entry, NeutralContext
 
 _MOST_PROBLEMS = 50
+_MOST_TRIES = 5
+"""How often a log is verified if content is removed each time meanwhile."""
 _NAMING = ("conversation.opened", "policy.changed", "policy.overridden")
 """Events that name a policy."""
 _DECISIONS = (CompactionCompleted, CompactionReverted, BlocksHidden, BlocksRevealed, BlockRedacted)
@@ -103,9 +106,38 @@ async def verify(store: EventStore, conversation: str, *, head: bytes | None = N
     Where history was scavenged, the check goes on from the snapshot that was kept then. Contexts recorded before it,
     removed or not, are unverifiable for the reason ``retention``.
 
+    It reads the log several times, while others go on. What they append does not matter to it. Where something is
+    broken, and content was redacted or scavenged meanwhile, it begins again: one reading may have had what the next one
+    lacked.
+
     Raises:
         ConversationNotFound: there is no such conversation.
     """
+    for _ in range(_MOST_TRIES):
+        head_before = await store.head()
+        before = await _content_gone(store, conversation, head_before)
+        report = await _verified(store, conversation, head)
+        if report.ok or await _content_gone(store, conversation, head_before) == before:
+            break
+    return report
+
+
+async def _content_gone(store: EventStore, conversation: str, since: int) -> object:
+    """Return what changes whenever content of a log is removed.
+
+    That is the log's own redactions, those of all logs behind a position, since a fork overwrites what it shares, and
+    what scavenges removed.
+    """
+    types = ["block.redacted"]
+    with suppress(StoreCorrupt):  # the verification itself names what does not read
+        own = [event.version async for event in store.read(conversation, types=types)]
+        later = [event.position async for event in store.read_all(after=since, types=types)]
+        return own, later, await store.scavenged(conversation)
+    return None
+
+
+async def _verified(store: EventStore, conversation: str, head: bytes | None) -> VerifyReport:
+    """Verify a log once."""
     info = await store.info(conversation)
     check = _Check(conversation)
     try:
