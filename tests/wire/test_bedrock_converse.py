@@ -27,6 +27,7 @@ from timeline.blocks import AssistantCompletion, Attachment, Reasoning, ToolCall
 from timeline.errors import InvalidArgument
 from timeline.usage import Usage
 from timeline.wire.bedrock_converse import decode, encode
+from timeline.wire.converse_stream import ConverseStream
 from timeline.wire.neutral import CachePoint, Entry, NeutralContext
 from timeline.wire.refusals import cause_of, context_limit
 from timeline.wire.request import make_request
@@ -190,6 +191,31 @@ def test_a_stream_that_breaks_off_keeps_no_half_call() -> None:
     *_, said = response.blocks
     assert isinstance(said, AssistantCompletion)
     assert said.meta["cut_calls"] == [{"call_id": "tooluse_1", "name": "bash", "arguments": '{"source": {"by'}]
+
+
+def test_of_a_stream_that_broke_off_the_calls_that_are_whole_are_kept() -> None:
+    """Those whose block ended, and those whose arguments did; once the message ended, all of them."""
+    stream = ConverseStream()
+    sent: dict[str, tuple[list[str], bool]] = {
+        "ended": ([], True),
+        "whole": (['{"a": ', "1}"], False),
+        "cut": (['{"a": '], False),
+        "begun": ([], False),
+    }
+    for index, (name, (inputs, ends)) in enumerate(sent.items()):
+        place = {"contentBlockIndex": index}
+        stream.take({"contentBlockStart": {"start": {"toolUse": {"toolUseId": name, "name": name}}, **place}})
+        for text in inputs:
+            stream.take({"contentBlockDelta": {"delta": {"toolUse": {"input": text}}, **place}})
+        if ends:
+            stream.take({"contentBlockStop": place})
+    reply, cut = stream.reply()
+    kept = [part["toolUse"] for part in reply["output"]["message"]["content"]]
+    assert [(use["name"], use["input"]) for use in kept] == [("ended", {}), ("whole", {"a": 1})]
+    assert [part["name"] for part in cut] == ["cut", "begun"]
+    stream.take({"messageStop": {"stopReason": "tool_use"}})
+    reply, cut = stream.reply()
+    assert ([part["toolUse"]["name"] for part in reply["output"]["message"]["content"]], cut) == ([*sent], [])
 
 
 def test_thoughts_go_back_to_the_models_that_take_them() -> None:
