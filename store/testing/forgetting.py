@@ -229,6 +229,16 @@ class ForgetContract(ContractBase):
             await store.erase("a", forks="keep")  # type: ignore[arg-type] # what an application may do
         assert await versions(store, "f") == [1, 2]
 
+    async def test_the_newest_setting_says_whether_a_legal_hold_is_on(self, store: EventStore) -> None:
+        """However often it was set and taken off, and whether in one append or in several."""
+        for number, holds in enumerate([(False, True), (True, False, True), (False, False, True)]):
+            id_ = f"c{number}"
+            await store.append(id_, [block_event(text=WORD), *(event(RetentionSet(legal_hold=each)) for each in holds)])
+            with pytest.raises(UnderLegalHold):
+                await store.erase(id_)
+            await store.append(id_, [event(RetentionSet())])
+            await store.erase(id_)
+
     async def test_a_legal_hold_keeps_a_conversation(self, store: EventStore) -> None:
         """Its own, or that of the past that a fork shares; once it is off, the conversation goes."""
         await store.append("a", [block_event("a.1", WORD), event(RetentionSet(legal_hold=True))])

@@ -281,6 +281,9 @@ class SearchContract(ContractBase):
         found = await _found(store, "error")
         assert [hit.path for hit in found] == ["q", "s", "r", "p"]
         assert [hit.rank for hit in found] == sorted((hit.rank for hit in found), reverse=True)
+        bounds = {"since": found[-1].at - timedelta(days=1), "until": found[0].at + timedelta(days=1)}
+        for filters in ({"page": 1}, bounds, {**bounds, "page": 1}, {"conversation": "a"}, {"types": ["user.prompt"]}):
+            assert await _found(store, "error", **filters) == found
 
     @pytest.mark.parametrize("page", [1, 2, 3, 50])
     async def test_pages_of_any_size_give_the_same_blocks(self, store: EventStore, page: int) -> None:

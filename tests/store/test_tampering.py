@@ -18,6 +18,7 @@ from timeline.audit.deep import repair, verify_deep
 from timeline.blocks import UserPrompt
 from timeline.errors import StoreCorrupt, TimelineError
 from timeline.store.migrations import STEPS, indexes
+from timeline.store.sqlite import statements
 from timeline.store.sqlite.mending import DERIVED
 
 if TYPE_CHECKING:
@@ -339,6 +340,27 @@ async def test_a_fork_never_reads_the_log_of_another_conversation_than_its_paren
         await repair(store, dry_run=False)
         assert [event.version async for event in store.read("fork")] == [1, 2, 3, 4]
     assert await problems(file) == []
+
+
+async def test_the_past_of_a_fork_that_names_itself_as_its_parent_has_an_end(tmp_path: Path) -> None:
+    """Both columns that lead to a parent are edited alike; a read says so, and does not go around for ever."""
+    file = tmp_path / "agent.db"
+    async with open_store(file) as store:
+        timeline = await Timeline.open(store, "a")
+        await timeline.append(UserPrompt(text="This is a."))
+        await timeline.fork(conversation="fork")
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute(
+            "UPDATE conversations SET parent_key = key, parent = json_set(parent, '$.conversation', id)"
+            " WHERE id = 'fork'"
+        )
+        steps = iter(range(1_000))
+        connection.set_progress_handler(lambda: next(steps, None) is None, 1_000)
+        assert len(connection.execute(statements.LINEAGE_OF, ("fork",)).fetchall()) == 1
+    async with open_store(file) as store:
+        with pytest.raises(StoreCorrupt):
+            _ = [event async for event in store.read("fork")]
+        assert await problems(file) != []
 
 
 @sampled
