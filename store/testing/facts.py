@@ -367,6 +367,15 @@ class FactContract(ContractBase):
         assert await _subjects(store, conversation="b") == ["two", "three"]
         assert (await store.fact_record("b")).counts == {"command": 2}
 
+    async def test_a_fork_makes_nothing_known_of_a_call_that_was_redacted_before_it(self, store: EventStore) -> None:
+        """Also where the redaction is the last event that both share; a later one is the parent's alone."""
+        run = call("1", "Bash", {"command": "rm secret-1234"})
+        await store.append("a", [run, event(BlockRedacted(version=1)), call("2", "Bash", {"command": "ls"})])
+        await store.append("b", [fork("a", 2), result("1")])
+        await store.append("c", [fork("a", 3), result("2")])
+        await store.append("a", [event(BlockRedacted(version=3)), result("2")])
+        assert {id_: await _subjects(store, conversation=id_) for id_ in "abc"} == {"a": [], "b": [], "c": ["ls"]}
+
     async def test_covered_facts_are_those_of_compactions_in_force(self, store: EventStore) -> None:
         """Carried blocks are live; an undone compaction covers nothing."""
         await store.append("a", [*command("1", "one"), *command("2", "two"), *command("3", "three")])

@@ -117,3 +117,18 @@ async def test_a_row_that_lost_its_head_is_mended_and_no_damage_of_the_log(tmp_p
             done = await repair(store, dry_run=dry_run)
         assert done.left == ()
         assert any("its head is" in each.problem for each in done.mended)
+
+
+@pytest.mark.parametrize("lost", ["b", "d", "bc", "abd", "abcd"])
+async def test_conversations_that_lost_their_rows_are_all_counted(tmp_path: Path, lost: str) -> None:
+    """Wherever they stood among the others: nothing else leads to their events."""
+    file = tmp_path / "agent.db"
+    async with open_store(file) as store:
+        for id_ in "abcd":
+            await (await Timeline.open(store, id_)).append(UserPrompt(text="Hello."))
+        await store.check_listed()
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.executemany("DELETE FROM conversations WHERE id = ?", list(lost))
+    async with open_store(file) as store:
+        with pytest.raises(StoreCorrupt, match=f"rows are gone: {len(lost)} of them are not listed"):
+            await store.check_listed()
