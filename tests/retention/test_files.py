@@ -18,7 +18,7 @@ from timeline.errors import BudgetError, CompactionError, ImportFailed
 from timeline.importers import read_recording
 from timeline.portable.recordings import import_recording
 from timeline.ports import Summary, SystemClock
-from timeline.retention import rehearse, scavenge
+from timeline.retention import freeable, rehearse, scavenge
 from timeline.retention.scavenging import LEASE
 from timeline.store.sqlite.store import SQLiteStore
 from timeline.timeline import Timeline
@@ -127,6 +127,20 @@ async def test_the_file_is_smaller_by_what_the_rehearsal_said(tmp_path: Path) ->
     freed = before - file.stat().st_size
     assert abs(freed - (rehearsed.before - rehearsed.after)) <= TOLERANCE
     assert freed > 0.5 * rehearsed.size
+
+
+async def test_a_rehearsal_counts_nothing_of_a_conversation_that_stays(tmp_path: Path) -> None:
+    """Neither among its events, nor in the size that the file would have."""
+    file = tmp_path / "a.db"
+    async with await SQLiteStore.open(file) as store:
+        await store.set_retention("window")
+        await _conversation(store)
+        await (await _conversation(store, "held")).set_legal_hold(on=True)
+    async with await SQLiteStore.open(file, readonly=True) as store:
+        rehearsed = await rehearse(store)
+        assert await freeable(store, _Later().now()) == rehearsed.before - rehearsed.after
+    assert [found.stays for found in rehearsed.conversations] == ["", "legal_hold"]
+    assert await _scavenged(file) == rehearsed
 
 
 async def test_a_run_that_adds_facts_first_names_the_sizes_of_the_rehearsal(tmp_path: Path) -> None:
