@@ -39,6 +39,14 @@ def test_the_result_of_a_pending_call_is_as_old_as_its_call() -> None:
     assert ages(window.items, "rounds") == [2, 1, 0, 0, 1]
 
 
+@given(st.sets(st.integers(1, 5_000), min_size=1, max_size=12))
+def test_rounds_are_counted_in_their_order_however_many_were_covered_between_them(numbers: set[int]) -> None:
+    """What is carried, pinned or open may be hundreds of rounds older than what stands beside it."""
+    items = window_of(*(answer(response_id=f"r{number}") for number in numbers)).items
+    placed = [item._replace(response=number) for item, number in zip(items, sorted(numbers), strict=True)]
+    assert ages(placed, "rounds") == [*reversed(range(len(numbers)))]
+
+
 def test_turns_count_from_the_newest() -> None:
     """In turns a long turn has one age, however many rounds it has."""
     window = window_of(*turn(), prompt(), *exchange("a"), *exchange("b"), *turn())

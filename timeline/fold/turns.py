@@ -222,7 +222,7 @@ class Turns:
             "response": self.response,
             "response_id": self.response_id,
             "running": self.running,
-            "calls": {k: [list(call) for call in v] for k, v in self.calls.items() if v},
+            "calls": {k: [list(call) for call in v] for k, v in self.calls.items()},
             "used": self.used,
         }
 
