@@ -107,6 +107,7 @@ def test_version_is_the_packages_own(run: Callable[..., Done]) -> None:
         (["render", "a", "--wire", "anthropic", "--explain"], "--explain"),
         (["render", "a", "--now", "noon"], "noon"),
         (["render", "a", "--now", "2026-01-01T00:00:00"], "zone"),
+        (["render", "a", "--now", "9999-12-31T23:59:59-23:59"], "is not a time"),
         (["render", "a", "--policy", "nope"], "nope"),
         (["render", "a", "--max-tokens", "3"], "max_tokens"),
     ],

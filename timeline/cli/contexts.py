@@ -9,11 +9,12 @@ import os
 import re
 from collections import Counter
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from timeline import summarizers
 from timeline.answers.calls import context_of
+from timeline.blocks import utc
 from timeline.cli import output
 from timeline.cli.database import changing, reading
 from timeline.cli.exits import UsageProblem
@@ -115,12 +116,10 @@ class Wish(PolicyWish):
         if self.now is None:
             return None
         try:
-            at = datetime.fromisoformat(self.now)
+            return utc(datetime.fromisoformat(self.now))
         except ValueError:
-            at = None
-        if at is None or at.tzinfo is None:
-            raise UsageProblem(f"--now {self.now!r} is not a time with a zone. Write 2026-01-31T12:00:00Z.")
-        return at.astimezone(UTC)
+            cure = "Write 2026-01-31T12:00:00Z"
+            raise UsageProblem(f"--now {self.now!r} is not a time with a zone. {cure}.") from None
 
 
 async def render(
