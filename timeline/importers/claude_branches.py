@@ -153,7 +153,7 @@ class Branches:
         behind = _range(place + 1, len(self._said)) & ~beside & ~between
         if not behind or self._is_fork(reached, behind):
             return None
-        wanted = self._view(place) | beside | between
+        wanted = self._view(place) & ~behind | beside | between
         start = min(own, default=len(self._said))
         while self._branches[1:] and self._branches[-1].start >= start:
             self._branches.pop()
