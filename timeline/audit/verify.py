@@ -114,12 +114,19 @@ async def verify(store: EventStore, conversation: str, *, head: bytes | None = N
         ConversationNotFound: there is no such conversation.
     """
     for _ in range(_MOST_TRIES):
-        head_before = await store.head()
-        before = await _content_gone(store, conversation, head_before)
+        since = await _newest_position(store)
+        before = await _content_gone(store, conversation, since)
         report = await _verified(store, conversation, head)
-        if report.ok or await _content_gone(store, conversation, head_before) == before:
+        if report.ok or await _content_gone(store, conversation, since) == before:
             break
     return report
+
+
+async def _newest_position(store: EventStore) -> int:
+    """Return the position of the newest event of all; 0 where that does not read, which the verification reports."""
+    with suppress(StoreCorrupt):
+        return await store.head()
+    return 0
 
 
 async def _content_gone(store: EventStore, conversation: str, since: int) -> object:

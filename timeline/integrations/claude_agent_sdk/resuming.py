@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from timeline.events import Payload
-    from timeline.fold.window import Window
+    from timeline.fold.window import Item, Window
     from timeline.integrations.claude_agent_sdk.rows import Row
     from timeline.integrations.claude_agent_sdk.sessions import SessionLog
     from timeline.ports import EventStore
@@ -68,9 +68,12 @@ def _is_theirs(payload: Payload) -> bool:
 def _is_whole(window: Window) -> bool:
     """Return whether a window that was never handed out is what the client has: its own summary, and all behind it."""
     ours = any(summary.source == "engine" for summary in window.summaries)
-    return not ours and all(
-        not item.revealed and (item.hide is None or item.hide.reason in _THEIRS) for item in window.items
-    )
+    return not ours and all(map(_is_as_it_came, window.items))
+
+
+def _is_as_it_came(item: Item) -> bool:
+    """Return whether no decision but the client's own changed how a block is shown, or showed it again."""
+    return item.changed_at <= item.version if item.hide is None else item.hide.reason in _THEIRS
 
 
 class _Writer:
