@@ -55,12 +55,12 @@ from timeline.errors import (
     InvalidBlock,
     UndoUnavailable,
 )
-from timeline.events import BlocksRevealed, ConversationOpened, ModelCalled, ParentLink
+from timeline.events import ConversationOpened, ModelCalled, ParentLink
 from timeline.events.other_payloads import RetentionSet
 from timeline.lifecycle import INTERVAL, follow
 from timeline.lifecycle.observer import Observer
 from timeline.log.blocks_by_name import find_block, find_readable
-from timeline.log.bringing_back import as_they_were
+from timeline.log.bringing_back import carried_out
 from timeline.log.dry_run import DryRunLog
 from timeline.log.history import compactions_in_force, fold_past, versions_to_revert
 from timeline.log.stored import StoredLog, begin_free
@@ -1387,10 +1387,7 @@ class Timeline(TimelineView):
             item = next((item for item in window.items if item.version == version), None)
             if item is None:
                 raise BlockProtected(path, "a summary covers it, so that it is not shown; undo its compaction first")
-            decision = decide(window, item)
-            if item.disowned and isinstance(decision, BlocksRevealed):
-                return await as_they_were(self._store, self.id, window.items, decision.versions)
-            return [decision]
+            return await carried_out(self._store, self.id, window, item, decide(window, item))
 
         at = given(now)
         await self._conversation.catch_up()

@@ -11,9 +11,8 @@ from timeline.engine.equipment import Equipment, policy_in_force
 from timeline.engine.policy_steps import compact_now
 from timeline.engine.pressure import Pressure
 from timeline.errors import BlockNotFound, BlockProtected, ConversationNotFound, InvalidArgument, VersionConflict
-from timeline.events import BlocksRevealed
 from timeline.log.blocks_by_name import find_block
-from timeline.log.bringing_back import as_they_were
+from timeline.log.bringing_back import carried_out
 from timeline.log.dry_run import DryRunLog
 from timeline.log.history import (
     check_version,
@@ -126,11 +125,7 @@ async def _about_block(store: EventStore, handle: Timeline, asked: AskedDecision
     if item is None:
         problem = "a summary covers it, so that it is not shown; undo its compaction first"
         raise BlockProtected(asked.block, problem)
-    decision = _planned(trial, item, asked)
-    if item.disowned and isinstance(decision, BlocksRevealed):
-        decided = await as_they_were(store, handle.id, trial.window.items, decision.versions)
-    else:
-        decided = [decision]
+    decided = await carried_out(store, handle.id, trial.window, item, _planned(trial, item, asked))
     await trial.log.commit(decided, at=None)
     return trial.window
 

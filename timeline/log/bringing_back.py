@@ -1,4 +1,4 @@
-"""Bring back what never happened for the agent as it was before: what was hidden is hidden again.
+"""Bring back what never happened for the agent as it was before: what was hidden is hidden again (ADR 0111).
 
 A redo that showed all of it in full would break the prefix that a provider still has in its cache, and send what was
 hidden by hand. As blocks that somebody asked to see, old output could then be hidden by no later render either.
@@ -14,8 +14,21 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from timeline.events import Payload
-    from timeline.fold.window import Item
+    from timeline.fold.window import Item, Window
     from timeline.ports import EventStore
+
+
+async def carried_out(
+    store: EventStore, conversation: str, window: Window, item: Item, decision: Payload
+) -> list[Payload]:
+    """Return the events of a decision about a live block: a reveal of a disowned one takes back what left with it.
+
+    Raises:
+        StoreError: the store failed.
+    """
+    if item.disowned and isinstance(decision, BlocksRevealed):
+        return await as_they_were(store, conversation, window.items, decision.versions)
+    return [decision]
 
 
 async def as_they_were(
