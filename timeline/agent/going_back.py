@@ -8,7 +8,7 @@ The log is read from its end, only as far as that takes: taking back a turn cost
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from timeline.agent.log_blocks import LogBlocks
 from timeline.blocks import CONTINUES_KEY, RangeSummary, StageDigest, ToolResult, UserPrompt
@@ -31,6 +31,17 @@ if TYPE_CHECKING:
 
 _FIRST: Final = 64
 """Events of a log's end that are read first; where they do not say what leaves, each time twice as many are."""
+
+
+class Leaving(NamedTuple):
+    """The blocks that leave, by version.
+
+    ``is_certain`` is False where events before those that were read may change it: they may hold the block itself, or
+    the call of a result.
+    """
+
+    blocks: dict[int, Block]
+    is_certain: bool
 
 
 async def go_back(conversation: Conversation, path: str | None, at: datetime | None) -> list[Block]:
@@ -86,11 +97,11 @@ async def left_at_the_end(
     while begin > first:
         end, begin = begin - 1, max(first, last + 1 - most)
         events[:0] = [event async for event in store.read(conversation, after=begin - 1, until=end)]
-        left = None if begin == first else blocks_left(_from_a_beginning(events), version, is_whole=False)
-        if left is not None:
-            return left
+        left = blocks_left(_from_a_beginning(events), version)
+        if left.is_certain and begin > first:
+            return left.blocks
         most *= 2
-    return blocks_left(events, version) or {}
+    return blocks_left(events, version).blocks
 
 
 def _from_a_beginning(events: Sequence[Event]) -> Sequence[Event]:
@@ -105,7 +116,7 @@ def _begins(block: Block) -> bool:
     return not (continues or isinstance(block, RangeSummary))
 
 
-def blocks_left(events: Sequence[Event], version: int | None, *, is_whole: bool = True) -> dict[int, Block] | None:
+def blocks_left(events: Sequence[Event], version: int | None) -> Leaving:
     """Return the shown blocks from a version on, by version; by default from the newest shown prompt on.
 
     A message leaves as a whole, and so does a response with its results: a block inside one stands for its beginning,
@@ -115,8 +126,6 @@ def blocks_left(events: Sequence[Event], version: int | None, *, is_whole: bool 
     Args:
         events: a log, or the end of one from the beginning of a message on.
         version: of the block; None for the newest shown prompt.
-        is_whole: whether the log has no earlier events. If it has, the result is None where these may change it: the
-            block is one of them, or the call of a result.
     """
     log = LogBlocks()
     log.add(events)
@@ -127,20 +136,18 @@ def blocks_left(events: Sequence[Event], version: int | None, *, is_whole: bool 
     if version is None:
         prompts = (v for v in known.keys() - stay if isinstance(blocks[v], UserPrompt))
         version = max(prompts, default=None)
-    if version is None:
-        return {} if is_whole else None
-    if not is_whole and version not in known:
-        return None
+    if version is None or version not in known:
+        return Leaving({}, is_certain=False)
     start = _start_of_response(known[version], known.values()) or _start_of_message(version, blocks)
     following = [block for block in known.values() if block.version >= start]
-    if not is_whole and any(isinstance(blocks[b.version], ToolResult) and not b.group for b in following):
-        return None
+    lacks_call = any(isinstance(blocks[block.version], ToolResult) and not block.group for block in following)
     begun = {block.group for block in known.values() if block.group and block.version < start}
-    return {
+    leaving = {
         block.version: blocks[block.version]
         for block in following
         if block.version not in stay and block.group not in begun
     }
+    return Leaving(leaving, is_certain=not lacks_call)
 
 
 def _start_of_response(block: LoggedBlock, known: Iterable[LoggedBlock]) -> int | None:
