@@ -12,6 +12,7 @@ from timeline import Timeline, policies
 from timeline.agent.going_back import left_at_the_end
 from timeline.blocks import AssistantCompletion, Attachment, ToolCall, UserPrompt
 from timeline.errors import BlockNotFound, BlockProtected
+from timeline.events import BlockRedacted, event_id, new_event
 from timeline.store.memory import MemoryStore
 
 
@@ -222,6 +223,17 @@ async def test_without_a_block_the_newest_prompt_leaves_and_then_the_one_before(
     ]
     assert [block.path for block in await timeline.go_back()][:1] == ["ar:turn_1.user.prompt"]
     assert await timeline.go_back() == []
+
+
+async def test_a_redaction_in_front_of_the_block_that_it_names_keeps_nothing_in_view() -> None:
+    """The decision came before the block, and changed nothing: the fold shows it, and an undo takes it back."""
+    store = MemoryStore()
+    timeline = await opened(store)
+    await timeline.append(prompt(5))
+    early = BlockRedacted(version=timeline.version + 2)
+    await store.append("c", [new_event(event_id(AT), AT, early)])
+    appended = await timeline.append(prompt(7))
+    assert await timeline.go_back() == appended
 
 
 async def test_a_message_of_several_parts_leaves_as_a_whole() -> None:

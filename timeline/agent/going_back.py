@@ -131,7 +131,8 @@ def blocks_left(events: Sequence[Event], version: int | None) -> Leaving:
     log.add(events)
     blocks = {event.version: block for event in events if (block := appended_block(event.payload)) is not None}
     known = {block.version: block for block in log.known()}
-    redacted = {event.payload.version for event in events if isinstance(event.payload, BlockRedacted)}
+    erased = ((event.version, event.payload) for event in events if isinstance(event.payload, BlockRedacted))
+    redacted = {payload.version for at, payload in erased if payload.version < at}  # one that came before erased none
     stay = {v for v, block in known.items() if not block.shown or v in redacted or isinstance(blocks[v], StageDigest)}
     if version is None:
         prompts = (v for v in known.keys() - stay if isinstance(blocks[v], UserPrompt))
