@@ -53,30 +53,30 @@ class Watched(asyncpg.Connection):
         self.answering: Answering = nullcontext
         _watch(transport.get_extra_info("socket"))
 
-    async def execute(self, *told: Any, **options: Any) -> Any:
+    async def execute(self, *arguments: Any, **options: Any) -> Any:
         """Do as the driver's, watched; a transaction begins and ends by it, too."""
         with self.answering():
-            return await super().execute(*told, **options)
+            return await super().execute(*arguments, **options)
 
-    async def executemany(self, *told: Any, **options: Any) -> Any:
+    async def executemany(self, *arguments: Any, **options: Any) -> Any:
         """Do as the driver's, watched."""
         with self.answering():
-            return await super().executemany(*told, **options)
+            return await super().executemany(*arguments, **options)
 
-    async def fetch(self, *told: Any, **options: Any) -> Any:
+    async def fetch(self, *arguments: Any, **options: Any) -> Any:
         """Do as the driver's, watched."""
         with self.answering():
-            return await super().fetch(*told, **options)
+            return await super().fetch(*arguments, **options)
 
-    async def fetchrow(self, *told: Any, **options: Any) -> Any:
+    async def fetchrow(self, *arguments: Any, **options: Any) -> Any:
         """Do as the driver's, watched."""
         with self.answering():
-            return await super().fetchrow(*told, **options)
+            return await super().fetchrow(*arguments, **options)
 
-    async def fetchval(self, *told: Any, **options: Any) -> Any:
+    async def fetchval(self, *arguments: Any, **options: Any) -> Any:
         """Do as the driver's, watched."""
         with self.answering():
-            return await super().fetchval(*told, **options)
+            return await super().fetchval(*arguments, **options)
 
 
 def _watch(of: socket.socket) -> None:
