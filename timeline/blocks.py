@@ -372,8 +372,28 @@ def parse_block(value: Any) -> Block:
     try:
         block: Block = BLOCK.validate_python(value)
     except ValidationError as error:
-        raise invalid_block(error) from None
+        raise _refusal(value, error) from None
     return block
+
+
+def _refusal(value: object, error: ValidationError) -> InvalidBlock:
+    """Say why a value is no block: first of all its type, which decides what fields it has."""
+    type_ = value.get("type") if isinstance(value, dict) else None
+    if isinstance(type_, str) and _is_unknown(type_):
+        return _unknown_type(type_)
+    first = error.errors(include_url=False)[0]
+    if first["type"] == "extra_forbidden" and len(first["loc"]) == _OF_BLOCK:
+        return InvalidBlock(str(first["loc"][-1]), _no_such_field(str(type_)))
+    return invalid_block(error)
+
+
+_OF_BLOCK: Final = 2
+"""Parts of the location of a block's own field: the block's type, and its name."""
+
+
+def _no_such_field(type_: str) -> str:
+    own = [name for name in KNOWN_TYPES.get(type_, CustomBlock).model_fields if name not in _PLACE]
+    return f"a block of type {type_} has no such field; it has {', '.join(own)}"
 
 
 def refuse_unknown_type(block: Block) -> None:
@@ -385,16 +405,25 @@ def refuse_unknown_type(block: Block) -> None:
     Raises:
         InvalidBlock: the type has no prefix, or one of the library's; the error names the nearest type.
     """
-    if type(block) is not CustomBlock or block.type in _MADE_TYPES:
-        return
-    first, dot, _ = block.type.casefold().partition(".")
-    if dot and not get_close_matches(first, _WORDS, n=1, cutoff=0.75):
-        return
-    near = get_close_matches(block.type.casefold(), KNOWN_TYPES, n=1, cutoff=0.6)
-    meant = f"; did you mean {near[0]}?" if near else ";"
-    raise InvalidBlock(
-        "type", f"there is no type {block.type!r}{meant} A type of your own begins with your own word: app.{block.type}"
-    )
+    if type(block) is CustomBlock and _is_unknown(block.type):
+        raise _unknown_type(block.type)
+
+
+def _is_unknown(type_: str) -> bool:
+    if type_ in KNOWN_TYPES or type_ in _MADE_TYPES:
+        return False
+    first, dot, _ = type_.casefold().partition(".")
+    return not dot or bool(get_close_matches(first, _WORDS, n=1, cutoff=0.75))
+
+
+def _unknown_type(type_: str) -> InvalidBlock:
+    given = type_.casefold()
+    nearest = get_close_matches(given, KNOWN_TYPES, n=1, cutoff=0.6)
+    alike = [name for name in KNOWN_TYPES if name.startswith(f"{given.partition('.')[0]}.")]
+    near = get_close_matches(given, nearest, n=1, cutoff=0.85) or alike or nearest
+    meant = f"; did you mean {' or '.join(near)}?" if near else "."
+    own = f"A type of your own begins with your own word: app.{type_}"
+    return InvalidBlock("type", f"there is no type {type_!r}{meant} {own}")
 
 
 def invalid_block(error: ValidationError) -> InvalidBlock:

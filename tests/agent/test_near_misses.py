@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -97,3 +97,26 @@ async def test_a_log_that_holds_such_a_type_is_read(store: EventStore) -> None:
     await again.append(UserPrompt(text="b"))
     assert [item.block.type for item in again.window.items] == ["user.feedback", "user.prompt"]
     assert "good" in str((await again.render()).to_anthropic())
+
+
+@pytest.mark.parametrize(
+    ("block", "field", "words"),
+    [
+        ({"type": "assistant.message", "tool_calls": []}, "type", "assistant.completion or assistant.reasoning"),
+        ({"type": "tool.result", "name": "read_file"}, "type", "did you mean react.tool.result?"),
+        ({"type": "user.promt", "text": "Hi"}, "type", "did you mean user.prompt?"),
+        ({"text": "Hi"}, "type", "Field required"),
+        ({"type": "user.prompt", "content": "Hi"}, "content", "a block of type user.prompt has no such field; it has"),
+        ({"type": "app.poll", "choices": []}, "choices", "it has type, author, call_id"),
+    ],
+)
+async def test_what_is_nearly_a_block_is_refused_by_what_is_wrong_first(
+    timeline: Timeline, block: Any, field: str, words: str
+) -> None:
+    """The type decides which fields there are, so it is named before them; nothing is written."""
+    before = timeline.version
+    with pytest.raises(InvalidBlock) as refused:
+        await timeline.append(block)
+    assert refused.value.field == field
+    assert words in str(refused.value)
+    assert timeline.version == before
