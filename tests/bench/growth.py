@@ -14,8 +14,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
-from tests.bench.logs import POLICY, START, blocks, extend
+from tests.bench.logs import POLICY, START, blocks, extend, recorded_text, sized_blocks
 from tests.bench.rows import against, cpu, figure, growth
+from timeline import policies
 from timeline.blocks import RangeSummary
 from timeline.events import CompactionCompleted, SummaryParts, WrittenBy, event_id
 from timeline.store.memory import MemoryStore
@@ -25,11 +26,13 @@ from timeline.timeline import Timeline
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-    from tests.bench.rows import Row
+    from tests.bench.rows import Row, Timed
     from timeline.ports import EventStore
 
 PART: Final = "Looking back"
 SIZES: Final = (1_000, 2_000, 4_000, 8_000)
+COMPACTED: Final = (250, 500, 1_000, 2_000)
+"""Blocks of conversations of which one is redacted."""
 SHORT: Final = 1_000
 LONG: Final = int(os.environ.get("TIMELINE_GROWTH", "40000"))
 CYCLE, KEPT = 600, 400
@@ -42,6 +45,7 @@ def rows() -> Iterator[Row]:
     with TemporaryDirectory() as folder, asyncio.Runner() as runner:
         yield _verified(runner, "`verify` of a log with a render every 10 events and no compaction", uncompacted)
         yield _verified(runner, "`verify` of a log with an undo every 500 events", with_undos)
+        yield _redacted(runner)
         plain, undone = (runner.run(with_undos(SIZES[-1], undos=undos)) for undos in (0, 20))
         works = (partial(_verifying, runner, undone), partial(_verifying, runner, plain))
         yield against(PART, f"`verify` of {SIZES[-1]:,} events with 20 undos", "without", works, 1.2)
@@ -52,6 +56,19 @@ def _verified(runner: asyncio.Runner, what: str, make: Callable[[int], Awaitable
     timelines = [runner.run(_made(make, size)) for size in SIZES]
     works = {timeline.version: partial(_verifying, runner, timeline) for timeline in timelines}
     return growth(PART, what, works, 1.2)
+
+
+def _redacted(runner: asyncio.Runner) -> Row:
+    """Time redactions in the middle of logs: each writes anew half of the summaries, which have a record of the log."""
+    works: dict[int, Timed] = {}
+    for size in COMPACTED:
+        timeline, paths = runner.run(compacted(size))
+        works[timeline.version] = partial(_redacting, runner, timeline, iter(paths[size // 2 :: 10]))
+    return growth(PART, "`redact` of a block in the middle of a log, with its summaries", works, 1.2)
+
+
+def _redacting(runner: asyncio.Runner, timeline: Timeline, paths: Iterator[str]) -> float:
+    return cpu(lambda: runner.run(_done(partial(timeline.redact, next(paths), "a secret"))))
 
 
 async def _made(make: Callable[[int], Awaitable[Timeline]], size: int) -> Timeline:
@@ -65,6 +82,16 @@ async def uncompacted(events: int, *, store: EventStore | None = None) -> Timeli
         await timeline.append(*blocks(10, first=first), now=START)
         await timeline.render(system="You are an agent.", now=START)
     return timeline
+
+
+async def compacted(blocks_: int) -> tuple[Timeline, list[str]]:
+    """Make a conversation that compacts again and again; return it with the paths of its blocks."""
+    timeline = await Timeline.open(MemoryStore(), "full", policy=policies.balanced(max_tokens=8_000), now=START)
+    text, paths = recorded_text(100_000), list[str]()
+    for first in range(0, blocks_, 10):
+        paths += [block.path for block in await timeline.append(*sized_blocks(10, first=first, text=text), now=START)]
+        await timeline.render(now=START)
+    return timeline, paths
 
 
 async def with_undos(events: int, *, undos: int | None = None, store: EventStore | None = None) -> Timeline:

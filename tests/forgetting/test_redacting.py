@@ -9,6 +9,7 @@ import pytest
 
 from tests.depth import at_night
 from tests.forgetting.planted import LEAK, PLAIN, SECRETS, UNICODE, left_in, places_left, plant
+from tests.log.counted import Counted
 from tests.portable.test_portable import copies
 from tests.postgres import new_schema
 from tests.scenes import Scribe
@@ -208,6 +209,20 @@ async def test_the_memory_digest_loses_the_words_and_keeps_the_other_decisions(s
         tail = (await handle.render()).neutral.ephemeral[0].text
         assert tail.splitlines()[1:] == ["- Plan: build a boat", "- Key: sign with [redacted]", "- End: ship it"]
     assert (await timeline.verify()).ok
+
+
+async def test_a_redaction_reads_the_log_once() -> None:
+    """Any event may quote the words, so all are read: once, however many summaries are written anew."""
+    store = Counted()
+    timeline = await Timeline.open(store, "cards", policy=policies.balanced(max_tokens=4_000, counter="chars4"))
+    for number in range(40):
+        await timeline.append(UserPrompt(text=f"Prompt {number}. " + "abc " * 300))
+        await timeline.render()
+    assert timeline.window.compactions
+    last = timeline.version
+    store.events = 0
+    await timeline.redact(timeline.window.items[-1].block.path, WHY)
+    assert store.events < 2 * last
 
 
 async def test_a_block_of_the_shared_past_is_erased_from_the_fork_too(store: EventStore) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from timeline import checks
 from timeline.audit.replay import overwritten_blocks
@@ -46,6 +46,7 @@ from timeline.forgetting.snapshots import base_anew, snapshot_anew
 from timeline.frozen import compact_json, sha256_hex
 from timeline.log.blocks_by_name import find_block
 from timeline.log.history import base_fold, reverted_versions
+from timeline.log.in_turns import in_turns
 from timeline.log.off_loop import in_thread
 from timeline.log.stored import busy
 from timeline.log.times import time_of_append
@@ -286,6 +287,20 @@ async def _path_of(store: EventStore, conversation: str, version: int) -> str:
     return ""
 
 
+class _GoneThrough(NamedTuple):
+    """A conversation that was read to its end.
+
+    Attributes:
+        rewriter: knows what is written anew.
+        gone: scavenged versions that are redacted, each with the reason.
+        values: the new hash of each stored text that is replaced, by the old one.
+    """
+
+    rewriter: Rewriter
+    gone: dict[int, str]
+    values: dict[str, str]
+
+
 @dataclass(slots=True)
 class _Plan:
     """What is written where, for all conversations that share the redacted content."""
@@ -321,20 +336,22 @@ class _Plan:
         versions = self.wanted.versions
         self.owners = {version: await owner_of(self.store, own, version) for version in versions}
         # An event that quotes the content may be older than it, and shared with forks that do not have the content.
-        probe, _, _ = await self._gone_through(own, quotes, {}, 0)
-        first = min([*versions, *probe.payloads], default=own.version)
+        probe = await self._gone_through(own, quotes, {}, 0)
+        first = min([*versions, *probe.rewriter.payloads], default=own.version)
         self.first = first if versions else 0
         oldest = await self.store.info(await owner_of(self.store, own, first) or conversation)
         for info in await _family(self.store, oldest, first):
             if (await kept(self.store, info.id)).legal_hold:
                 raise UnderLegalHold(info.id)
-            await self._rewrite(info, quotes)
+            again = info.base or (info.id, info.version) != (own.id, own.version)
+            known = self._inherited(info, self.shared)
+            self._rewrite(info, await self._gone_through(info, quotes, known, info.base) if again else probe, quotes)
         return self
 
     async def _gone_through(
         self, info: ConversationInfo, quotes: Quotes, shared: Mapping[int, Payload], base: int
-    ) -> tuple[Rewriter, dict[int, str], dict[str, str]]:
-        """Go through a conversation; return what is written anew, versions that are redacted, and replaced texts."""
+    ) -> _GoneThrough:
+        """Go through a conversation; see `_GoneThrough`."""
         done = await overwritten_blocks(self.store, info.id)
         shown = {
             v for v, owner in self.owners.items() if v not in done and await owner_of(self.store, info, v) == owner
@@ -356,7 +373,7 @@ class _Plan:
             shared=shared,
             base=base,
         )
-        async for event in self.store.read(info.id, until=info.version):
+        async for event in in_turns(self.store.read(info.id, until=info.version)):
             if not behind_base and event.version > fold.version:
                 behind_base = True
                 anew = {**shared, **rewriter.payloads}
@@ -365,18 +382,18 @@ class _Plan:
             if isinstance(event.payload, CompactionCompleted) and any(v in event.payload.covers for v in gone):
                 self.covering[f"{event.conversation}@{event.version}"] = None
             block = appended_block(event.payload)
-            if block is not None and len(block.text) > _LONG:
+            if isinstance(event.payload, CompactionCompleted) or (block is not None and len(block.text) > _LONG):
                 await in_thread(partial(rewriter.take, event))
             else:
                 rewriter.take(event)
             self.newest[info.id] = event.at
-        return rewriter, gone, values
+        return _GoneThrough(rewriter, gone, values)
 
-    async def _rewrite(self, info: ConversationInfo, quotes: Quotes) -> None:
-        known = self._inherited(info, self.shared)
-        rewriter, gone, values = await self._gone_through(info, quotes, known, info.base)
+    def _rewrite(self, info: ConversationInfo, through: _GoneThrough, quotes: Quotes) -> None:
+        """Decide what a conversation is to hold."""
+        rewriter, gone, values = through
         targets = dict(rewriter.targets)
-        payloads = known | rewriter.payloads
+        payloads = self._inherited(info, self.shared) | rewriter.payloads
         self.shared[info.id] = payloads
         self.checksums[info.id] = self._inherited(info, self.checksums) | rewriter.checksums
         new = targets | gone

@@ -39,6 +39,7 @@ from timeline.forgetting.quotes import words_of
 from timeline.forgetting.second_copies import without_second_copy
 from timeline.forgetting.summaries import summary_anew
 from timeline.frozen import compact_json
+from timeline.log.in_turns import in_turns
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -262,12 +263,15 @@ async def recalled(
         store: holds the conversation.
         conversation: its id.
         paths: by version the path of each block that may go.
-        targets: by version the reason of each that goes.
+        targets: by version the reason of each that goes; no block is read back before it is there.
     """
     calls = CallVersions()
     recalls: dict[int, str] = {}
     found: dict[int, str] = {}
-    async for event in store.read(conversation, types=["block.appended"]):
+    if not targets:
+        return found
+    blocks = store.read(conversation, after=min(targets) - 1, types=["block.appended"])
+    async for event in in_turns(blocks):
         block = appended_block(event.payload)
         if isinstance(block, ToolCall):
             calls.add(event.version, block)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from timeline.events import NOBODY, WRITTEN_ANEW, SummaryParts
-from timeline.facts.record import record_of
 from timeline.facts.record_lines import LISTS, RECORD_HEADING, record_in, shown_record
 from timeline.facts.said import searchable_line
 from timeline.fold.counts import in_unit, parts_of_unit
@@ -101,7 +100,7 @@ def _record(
     if not (shown := record_in(old.block.text)):
         return ""
     return shown_record(
-        record_of(known.within(old.covers, window.items)),
+        known.record(old.covers, window.items),
         open_calls=(),
         pins=(),
         most_tokens=max(_LEAST_TOKENS, counter.count(shown)),
