@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from timeline.events import BlockAppended, BlockRedacted, UnknownPayload
 from timeline.fold.fold import Fold
 from timeline.log.history import disowned_versions
+from timeline.log.in_turns import in_turns
+from timeline.log.off_loop import off_loop
 from timeline.planning.hide import is_notice
 from timeline.projection.project import Projector
 from timeline.wire import MESSAGES, encoder
@@ -23,14 +25,19 @@ async def whole_messages(store: EventStore, conversation: str, wire: MessageWire
     encode = encoder(wire)
     disowned = await disowned_versions(store, conversation)
     fold = Fold(conversation)
-    async for event in store.read(conversation):
+    async for event in in_turns(store.read(conversation)):
         if event.version not in disowned and _is_said(event.payload):
             fold.apply(event.version, event.at, event.payload)
-    entries, _ = Projector().entries(fold.window)
-    if not entries:  # without entries, the request would begin with a line in the user's name
-        return []
-    messages: list[Any] = encode(NeutralContext(entries=tuple(entries), model=model))[MESSAGES[wire]]
-    return messages
+    window = fold.window
+
+    def work() -> list[Any]:
+        entries, _ = Projector().entries(window)
+        if not entries:  # without entries, the request would begin with a line in the user's name
+            return []
+        messages: list[Any] = encode(NeutralContext(entries=tuple(entries), model=model))[MESSAGES[wire]]
+        return messages
+
+    return await off_loop(len(window.items), work)
 
 
 def _is_said(payload: Payload) -> bool:
