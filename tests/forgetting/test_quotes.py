@@ -6,6 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from timeline import Timeline, policies
 from timeline.blocks import ToolCall, UserPrompt
@@ -128,3 +130,12 @@ def test_a_text_is_found_inside_a_string_of_json_however_its_letters_are_written
     text = json.dumps({"command": f"print {said}"}, ensure_ascii=escaped)
     assert quotes.are_in(text)
     assert quotes.out_of(text) == '{"command": "print [redacted]"}'
+
+
+_WORDS: Final = st.text(st.sampled_from("abAB ñé"), min_size=1, max_size=6)
+
+
+@given(texts=st.lists(_WORDS, min_size=1, max_size=80), text=st.text(st.sampled_from("abAB ñé"), max_size=12))
+def test_many_texts_are_found_together_wherever_one_of_them_is(texts: list[str], text: str) -> None:
+    """A text that holds a shorter one is not looked for by itself; that changes no answer."""
+    assert Quotes(tuple(texts)).are_in(text) == any(Quotes((each,)).are_in(text) for each in texts)

@@ -28,6 +28,9 @@ LEAST: Final = 8
 """Fewest characters of a text that is searched for."""
 LEAST_PART: Final = 16
 """Fewest characters of an argument, or of a part of the data, that is searched for: types and short paths have less."""
+_SHORTEST: Final = 64
+"""So many of the shortest texts are looked for in the others. One word is redacted with thousands of blocks that say
+it: where one of these is quoted, the word is, too."""
 _KEPT: Final = frozenset(
     {
         "type",
@@ -88,8 +91,16 @@ class Quotes:
 
     def prepared(self) -> Quotes:
         """Return these texts, ready to be searched for; for long texts the preparation takes a second."""
-        _ = self._needles, self._alike, self._in_small_letters
+        _ = self._needles, self._alike, self._in_small_letters, self._telling, self._telling_alike
         return self
+
+    @cached_property
+    def _telling(self) -> tuple[str, ...]:
+        return _without_longer(needle for needle, _ in self._needles)
+
+    @cached_property
+    def _telling_alike(self) -> tuple[str, ...]:
+        return _without_longer(self._alike)
 
     @cached_property
     def _in_small_letters(self) -> tuple[str, ...]:
@@ -98,13 +109,13 @@ class Quotes:
     def are_in(self, text: str) -> bool:
         """Return whether a text quotes one of them."""
         small = text.casefold()
-        return any(needle in small for needle, _ in self._needles) or self._are_alike(text)
+        return any(needle in small for needle in self._telling) or self._are_alike(text)
 
     def _are_alike(self, text: str) -> bool:
         if text.isascii():
             return False
         folded_text = folded(text)
-        return any(needle in folded_text for needle in self._alike)
+        return any(needle in folded_text for needle in self._telling_alike)
 
     def hold(self, text: str) -> bool:
         """Return whether a text is a part of one of them."""
@@ -193,6 +204,13 @@ def folded(text: str) -> str:
     if text.isascii():
         return text.casefold()
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+
+
+def _without_longer(needles: Iterable[str]) -> tuple[str, ...]:
+    """Return texts without those that hold one of the shortest: a text that quotes these quotes that one."""
+    by_length = sorted(set(needles), key=len)
+    shortest = by_length[:_SHORTEST]
+    return tuple(text for text in by_length if not any(one in text and one != text for one in shortest))
 
 
 def strings_and_keys(value: Any) -> Iterator[str]:

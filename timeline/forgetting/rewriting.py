@@ -246,12 +246,12 @@ def _checksum(event: Event, payload: Payload) -> str:
     return checksum(event.conversation, event.version, event.id, event.type, event.schema_version, at, text)
 
 
-def repeats(block: Block, path: str, version: int) -> bool:
-    """Return whether a call asks the recall tool for a block, so that its result repeats the block."""
-    if not isinstance(block, ToolCall) or block.name != RECALL:
-        return False
-    asked = block.arguments.get("path") if isinstance(block.arguments, dict) else None
-    return asked in {path, f"{SIGN}{version}"}
+def asked_for(block: Block) -> str | None:
+    """Return the path or address that a call asks the recall tool for, whose result repeats the block there."""
+    if not isinstance(block, ToolCall) or block.name != RECALL or not isinstance(block.arguments, dict):
+        return None
+    path = block.arguments.get("path")
+    return path if isinstance(path, str) else None
 
 
 async def recalled(
@@ -270,13 +270,15 @@ async def recalled(
     found: dict[int, str] = {}
     if not targets:
         return found
+    reasons = {f"{SIGN}{version}": why for version, why in targets.items()}
+    reasons |= {paths[version]: why for version, why in targets.items()}
     blocks = store.read(conversation, after=min(targets) - 1, types=["block.appended"])
     async for event in in_turns(blocks):
         block = appended_block(event.payload)
         if isinstance(block, ToolCall):
             calls.add(event.version, block)
-            if reasons := [why for version, why in targets.items() if repeats(block, paths[version], version)]:
-                recalls[event.version] = reasons[0]
+            if (why := reasons.get(asked_for(block) or "")) is not None:
+                recalls[event.version] = why
         elif block is not None and block.call_id is not None:
             call = calls.answered(block)
             if call is not None and call in recalls:
