@@ -203,7 +203,7 @@ class MemoryLog:
         payload, at = event.payload, instant_text(event.at)
         if isinstance(payload, BlockRedacted) and payload.version < event.version:
             self.redacted.setdefault(payload.version, event.version)
-            self.facts = [known for known in self.facts if not self._is_of(known.row, payload.version)]
+            self.forget([payload.version])
         if not isinstance(payload, BlockAppended):
             return
         block, key = payload.block, self.id
@@ -216,10 +216,6 @@ class MemoryLog:
                 of_call = facts_of_result(call, version, block, event.version, event.at)
                 rows += rows_of_facts(of_call, key, event.position, block.path, version)
         self.facts += [KnownFact(row, at, path) for row in rows]
-
-    def _is_of(self, row: FactRow, version: int) -> bool:
-        own = self.base < version <= self.version
-        return version in {row.version, row.call} or (own and row.position == self.rows[version - self.base - 1][0])
 
     def coverage(self) -> Coverage:
         """Return what the compactions in force cover."""
@@ -281,10 +277,12 @@ class MemoryLog:
         self.links[place] = self.links[place]._replace(salt=None)
         return self.rows[place]
 
-    def forget(self, version: int) -> int:
-        """Drop the facts of a block that goes; return how many."""
-        before = len(self.facts)
-        self.facts = [known for known in self.facts if not self._is_of(known.row, version)]
+    def forget(self, versions: Collection[int]) -> int:
+        """Drop the facts of blocks that go; return how many."""
+        before, gone = len(self.facts), frozenset(versions)
+        own = [version for version in gone if self.base < version <= self.version]
+        positions = {self.rows[version - self.base - 1][0] for version in own}
+        self.facts = [known for known in self.facts if not _is_of(known.row, gone, positions)]
         return before - len(self.facts)
 
     def is_held(self) -> bool:
@@ -345,3 +343,8 @@ def _appended_call(conversation: str, row: Row) -> ToolCall | None:
 def snapshot_of(log: MemoryLog, draft: SnapshotDraft | None) -> Snapshot | None:
     """Return a snapshot of a log, decoded, if there is one."""
     return None if draft is None else decode_snapshot(log.id, draft.body, sha256_hex(draft.body), WHERE)
+
+
+def _is_of(row: FactRow, versions: Collection[int], positions: Collection[int]) -> bool:
+    """Return whether a fact is of one of some blocks: made known by one of these events, said of it, or of its call."""
+    return row.version in versions or row.call in versions or row.position in positions

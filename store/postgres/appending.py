@@ -192,10 +192,9 @@ async def _write_beside(connection: Connection, written: Sequence[PlacedBatch]) 
         for opening in batch.openings:
             if opening.opens(placed.first):
                 await connection.execute(statements.SET_OPENING, escaped(opening.title), opening.parent, key)
-        for number, version in batch.redacted:
-            if version < placed.first + number:
-                await connection.execute(statements.UNPROVE_FACTS, key, version)
-                await connection.execute(statements.FORGET_FACTS, key, version)
+        if gone := [version for number, version in batch.redacted if version < placed.first + number]:
+            await connection.execute(statements.UNPROVE_FACTS, key, gone)
+            await connection.execute(statements.FORGET_FACTS, key, gone)
         for number, payload in batch.compactions:
             row = rows_of(placed.first + number, batch.drafts[number].at, payload)
             await digest_rows.write(connection, key, row)

@@ -32,7 +32,7 @@ from .rows import plain
 from .statements import LINEAGE_OF_ID, LINEAGE_OF_KEY, OWN
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from timeline.events import Covers
 
@@ -163,10 +163,18 @@ async def _add(connection: Connection, rows: Sequence[Row], after: int, reached:
     new = [columns(fact) for page in made for fact in chain(page.done, page.named)]
     if new:
         await connection.execute(_INSERT, *map(list, zip(*new, strict=True)))
-    for key, by, payload in await connection.fetch(_REDACTED_BETWEEN, after, reached):
+    for key, gone in _gone(await connection.fetch(_REDACTED_BETWEEN, after, reached)).items():
+        await connection.execute(statements.FORGET_FACTS, key, [*gone])
+
+
+def _gone(redactions: Iterable[Any]) -> dict[int, set[int]]:
+    """Return by conversation's key the versions that some redactions name: one of a later version names none."""
+    gone: dict[int, set[int]] = {}
+    for key, by, payload in redactions:
         version = redacted_version(payload)
         if version is not None and version < by:
-            await connection.execute(statements.FORGET_FACTS, key, version)
+            gone.setdefault(key, set()).add(version)
+    return gone
 
 
 ROWS: Final = DerivedRows("facts_progress", FORM, _DROP_OTHER, _slice, _add)
@@ -290,12 +298,7 @@ class PostgresFacts(DatabaseFacts):
 
     async def redacted_since(self, reached: int) -> Mapping[int, Collection[int]]:
         """Return by conversation's key the versions whose rows may not have gone yet, though they were redacted."""
-        gone: dict[int, set[int]] = {}
-        for key, by, payload in await self.rows(_REDACTED_BETWEEN, reached, LARGEST):
-            version = redacted_version(payload)
-            if version is not None and version < by:
-                gone.setdefault(key, set()).add(version)
-        return gone
+        return _gone(await self.rows(_REDACTED_BETWEEN, reached, LARGEST))
 
     async def covering(self, conversation: str) -> list[Row]:
         """Return the compactions of a conversation and its ancestors, and what undid some."""

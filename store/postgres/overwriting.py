@@ -86,9 +86,9 @@ async def rewrite(
         log = logs[part.conversation]
         for version, payload in part.payloads.items():
             await overwrite(connection, log, version, payload)
-        for version in part.blocks:
-            await connection.execute(UNPROVE_FACTS, log.key, version)
-            done["facts"] += count(await connection.execute(FORGET_FACTS, log.key, version))
+        gone = [*part.blocks]
+        await connection.execute(UNPROVE_FACTS, log.key, gone)
+        done["facts"] += count(await connection.execute(FORGET_FACTS, log.key, gone))
         done["snapshots"] += await _rewrite_snapshots(connection, log, part, address.where)
         await _rewrite_waypoints(connection, log, part.snapshot, address.where)
         if part.title is not None:

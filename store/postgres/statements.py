@@ -276,13 +276,13 @@ REVERT: Final = (
     " (SELECT e.position FROM events AS e WHERE e.conversation = $3 AND e.version = ANY($2::bigint[]))"
 )
 FORGET_FACTS: Final = (
-    "DELETE FROM facts WHERE conversation = $1 AND (version = $2 OR call = $2"
-    " OR position IN (SELECT e.position FROM events AS e WHERE e.conversation = $1 AND e.version = $2))"
+    "DELETE FROM facts WHERE conversation = $1 AND (version = ANY($2::bigint[]) OR call = ANY($2::bigint[])"
+    " OR position IN (SELECT e.position FROM events AS e WHERE e.conversation = $1 AND e.version = ANY($2::bigint[])))"
 )
 UNPROVE_FACTS: Final = (
     f"UPDATE events SET packed = NULL WHERE {OWN} AND checksum = '' AND position IN (SELECT f.position FROM facts AS f"
-    " WHERE f.conversation = $1 AND (f.version = $2 OR f.call = $2"
-    " OR f.position IN (SELECT e.position FROM events AS e WHERE e.conversation = $1 AND e.version = $2)))"
+    " WHERE f.conversation = $1 AND (f.version = ANY($2::bigint[]) OR f.call = ANY($2::bigint[]) OR f.position IN"
+    " (SELECT e.position FROM events AS e WHERE e.conversation = $1 AND e.version = ANY($2::bigint[]))))"
 )
 
 # --- the readers --------------------------------------------------------------------------------------------------

@@ -113,9 +113,8 @@ def insert(
         for opening in batch.openings:
             if opening.opens(first):
                 connection.execute(statements.SET_OPENING, (opening.title, opening.parent, log.key))
-        for number, version in batch.redacted:
-            if version < first + number:
-                facts.forget(connection, log.key, version)
+        if gone := [version for number, version in batch.redacted if version < first + number]:
+            facts.forget(connection, log.key, gone)
         for number, payload in batch.compactions:
             digest_rows.write(connection, log.key, rows_of(first + number, batch.drafts[number].at, payload))
     return appended

@@ -47,11 +47,11 @@ MOST_EVENTS: Final = 2_000
 # --- the writer ---------------------------------------------------------------------------------------------------
 
 
-def forget(connection: sqlite3.Connection, key: int, version: int) -> int:
-    """Remove the facts that a redacted block made known, names, or had a part in as a call; return how many."""
-    of_block = (key, version, version, key, version)
-    connection.execute(query_statements.UNPROVE_FACTS, of_block)
-    return connection.execute(query_statements.FORGET_FACTS, of_block).rowcount
+def forget(connection: sqlite3.Connection, key: int, versions: Collection[int]) -> int:
+    """Remove the facts that redacted blocks made known, name, or had a part in as calls; return how many."""
+    of_blocks = {"key": key, "versions": json.dumps([*versions])}
+    connection.execute(query_statements.UNPROVE_FACTS, of_blocks)
+    return connection.execute(query_statements.FORGET_FACTS, of_blocks).rowcount
 
 
 def proof_of(connection: sqlite3.Connection, position: int, link: bytes) -> bytes:

@@ -140,14 +140,17 @@ REDACTIONS: Final = (
     f"{WITH_LINEAGE_UP_TO}SELECT e.conversation, e.version, e.payload FROM events AS e INDEXED BY events_rare_within"
     f" WHERE {_IN_LINEAGE} AND e.type = 'block.redacted' AND {RARE_WHERE_OF_E}"
 )
-FORGET_FACTS: Final = (
-    "DELETE FROM facts WHERE conversation = ? AND (version = ? OR call = ?"
-    " OR position IN (SELECT e.position FROM events AS e WHERE e.conversation = ? AND e.version = ?))"
+_OF_BLOCKS: Final = (
+    "conversation = :key AND (version IN (SELECT value FROM json_each(:versions))"
+    " OR call IN (SELECT value FROM json_each(:versions)) OR position IN (SELECT e.position"
+    " FROM json_each(:versions) AS wanted CROSS JOIN events AS e"
+    " ON e.conversation = :key AND e.version = wanted.value))"
 )
+"""Finds the facts of some blocks, all at once: it looks at each fact of the conversation."""
+FORGET_FACTS: Final = f"DELETE FROM facts WHERE {_OF_BLOCKS}"
 UNPROVE_FACTS: Final = (
-    "UPDATE events NOT INDEXED SET packed = NULL WHERE checksum = '' AND position IN (SELECT f.position FROM facts AS f"
-    " WHERE f.conversation = ? AND (f.version = ? OR f.call = ?"
-    " OR f.position IN (SELECT e.position FROM events AS e WHERE e.conversation = ? AND e.version = ?)))"
+    "UPDATE events NOT INDEXED SET packed = NULL WHERE checksum = ''"
+    f" AND position IN (SELECT position FROM facts WHERE {_OF_BLOCKS})"
 )
 FACTS_AT: Final = (
     "SELECT number, kind, failed, status, version, call, subject, tool, detail, path, source FROM facts"

@@ -61,8 +61,7 @@ def rewrite(
             log = logs[part.conversation]
             for version, payload in part.payloads.items():
                 overwrite(connection, log.key, part.conversation, version, payload)
-            for version in part.blocks:
-                done["facts"] += facts.forget(connection, log.key, version)
+            done["facts"] += facts.forget(connection, log.key, part.blocks)
             done["snapshots"] += _rewrite_snapshots(connection, log.key, part, where)
             waypoints.rewrite(connection, log.key, part.conversation, part.snapshot, where)
             if part.title is not None:
