@@ -500,7 +500,7 @@ class MemoryStore(QueryMixin):
         together = {part.conversation for part in parts}
         for part in parts:
             log = self._log(part.conversation)
-            first = min(part.blocks, default=log.version + 1)
+            first = min([*part.blocks, *part.payloads], default=log.version + 1)
             late = [f for f, base in (await self.forks(log.id)).items() if base >= first and f not in together]
             if log.version != part.expected or late:
                 raise VersionConflict(log.id, part.expected, log.version)

@@ -368,18 +368,18 @@ class Timeline(TimelineView):
         if policy is not None:
             checks.of_kind("policy", policy, Policy, checks.A_POLICY)
         version = await self._last_shared(at, call)
-        fold = await fold_past(self._store, self.id, version)
         link = ParentLink(conversation=self.id, version=version, relation="fork")
+
+        async def shown() -> list[BlockRedacted]:
+            return (await Erasures.of(self._store, [self.id])).still_shown(self.id, version)
+
+        redacted = await shown()  # before the past is read: what is redacted from here on is late
+        fold = await fold_past(self._store, self.id, version)
         past = await policy_in_force(self._store, fold.window)
         unnamed = self.policy if past is None else None
         title = self._conversation.equipment.screened_text(title)
         opened, values = with_policy(ConversationOpened(title=title, parent=link), unnamed)
         at_ = given(now)
-
-        async def shown() -> list[BlockRedacted]:
-            return (await Erasures.of(self._store, [self.id])).still_shown(self.id, version)
-
-        redacted = await shown()
         log = await begin_free(
             self._store,
             lambda id_: StoredLog.begin_fork(

@@ -106,7 +106,7 @@ async def _check(connection: Connection, log: LockedRow, part: Rewriting, logs: 
 
     A fork may be new.
     """
-    first = min(part.blocks, default=LARGEST)
+    first = min([*part.blocks, *part.payloads], default=LARGEST)
     late = [fork for fork in await forks_of(connection, [log.key]) if fork.base >= first and fork.id not in logs]
     if log.version != part.expected or late:
         raise VersionConflict(part.conversation, part.expected, log.version)

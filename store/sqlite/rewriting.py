@@ -85,7 +85,7 @@ def _check_forks(
     connection: sqlite3.Connection, log: SQLiteLog, part: Rewriting, logs: Mapping[str, SQLiteLog]
 ) -> None:
     """Check that every fork which shares a block that goes is part of the call: one may be new."""
-    first = min(part.blocks, default=LARGEST)
+    first = min([*part.blocks, *part.payloads], default=LARGEST)
     for fork, base in connection.execute(statements.FORKS, (log.key,)).fetchall():
         if base >= first and fork not in logs:
             raise VersionConflict(part.conversation, part.expected, log.version)

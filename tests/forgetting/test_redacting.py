@@ -3,6 +3,8 @@ from __future__ import annotations
 import re
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
+from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,10 +12,12 @@ import pytest
 from tests.depth import at_night
 from tests.forgetting.planted import LEAK, PLAIN, SECRETS, UNICODE, left_in, places_left, plant
 from tests.log.counted import Counted
+from tests.meanwhile import Meanwhile
 from tests.portable.test_portable import copies
 from tests.postgres import new_schema
 from tests.scenes import Scribe
 from timeline import Timeline, open_store, policies
+from timeline.audit.deep import verify_deep
 from timeline.blocks import AssistantCompletion, ToolCall, ToolResult, UserPrompt
 from timeline.errors import BlockNotFound, CallUnavailable, ContextUnavailable, InvalidArgument, UnderLegalHold
 from timeline.events import BlockAppended, BlockRedacted, BlocksHidden, CompactionCompleted, ContextRendered
@@ -374,6 +378,63 @@ async def test_a_fork_that_is_begun_while_its_parent_is_redacted_does_not_keep_i
     again = await Timeline.open(store, "fork")
     assert [item.redacted for item in again.window.items] == [False, True, False]
     assert (await again.verify()).ok
+
+
+async def handed_down(store: EventStore) -> tuple[Timeline, str]:
+    """Return a conversation whose newest summary, a replacement and a stage quote a secret, and the secret's path."""
+    timeline = await Timeline.open(store, "cards", policy=policies.cut_point(max_tokens=2_000))
+    await timeline.enter_stage("deploy", label=f"Deploy with {PLAIN}")
+    [prompt] = await timeline.append(UserPrompt(text=f"Deploy with {PLAIN}."))
+    for number in range(5):
+        await timeline.append(UserPrompt(text=f"Write card {number}. " * 80))
+        await timeline.render()
+    call = ToolCall(call_id="1", name="bash", arguments={"command": "make"})
+    [_, result] = await timeline.append(call, ToolResult(call_id="1", text="ok. " * 40))
+    await timeline.hide(result.path, text=f"[it printed {PLAIN}]")
+    return timeline, prompt.path
+
+
+async def test_whenever_its_parent_is_redacted_a_fork_that_is_begun_has_none_of_it(tmp_path: Path) -> None:
+    """Between any two steps of the fork: not in what it sends next, not in a snapshot, not in a file."""
+    for step in count(1):
+        file = tmp_path / f"{step}.db"
+        async with open_store(str(file)) as store:
+            timeline, path = await handed_down(store)
+            redaction = partial(timeline.redact, path, WHY, text=PLAIN)
+            meanwhile = Meanwhile(store, redaction, step)
+            before = await Timeline.open(meanwhile.as_store, "cards")
+            fork = await before.fork(conversation="fork")
+            if not meanwhile.has_happened:
+                assert step > 10
+                return
+            assert left_in((await contexts_of(fork)).encode()) == 0, step
+            assert (await fork.verify()).ok, step
+            assert (await verify_deep(store)).ok, step
+        assert places_left(file) == {}, step
+
+
+async def test_a_fork_that_begins_while_words_alone_are_redacted_loses_them(store: EventStore) -> None:
+    """The redaction has read the log, and looks for forks once more before it writes: no block of them is to go."""
+    timeline, _ = await handed_down(store)
+    [stage] = [event async for event in store.read("cards", types=["stage.entered"])]
+    forks: list[Timeline] = []
+
+    async def begin() -> None:
+        forks.append(await timeline.fork(conversation="fork"))
+
+    meanwhile = Meanwhile(store, begin, 0)
+    rewrite = store.rewrite
+
+    async def late(*args: Any, **options: Any) -> dict[str, int]:
+        if not forks:
+            await begin()
+        return await rewrite(*args, **options)
+
+    vars(meanwhile)["rewrite"] = late
+    await redact(meanwhile.as_store, "cards", f"@{stage.version}", WHY, text=PLAIN)
+    [fork] = forks
+    assert left_in((await contexts_of(fork)).encode()) == 0
+    assert (await verify_deep(store)).ok
 
 
 async def test_the_report_counts_what_was_reached_by_its_place(store: EventStore) -> None:

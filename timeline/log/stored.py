@@ -38,6 +38,7 @@ from timeline.log.history import (
     load_fold,
     record_within,
 )
+from timeline.log.late_redactions import leave_no_copy, repeat_in_fork
 from timeline.log.off_loop import off_loop
 from timeline.log.times import time_of_append
 from timeline.log.wakeups import notify
@@ -165,7 +166,7 @@ class StoredLog:
         """Open a fork: a conversation that shares the events of ``fold``, its parent's, and goes on behind them.
 
         Redactions that the parent made behind the fork's version are repeated in the append that opens the fork, so
-        that it never shows the content.
+        that it never shows the content. `redact_late` repeats those that were made since ``fold`` was read.
 
         Raises:
             VersionConflict: the id is in use.
@@ -184,10 +185,17 @@ class StoredLog:
         return cls(store, twin, clock)
 
     async def redact_late(self, redacted: Sequence[BlockRedacted]) -> None:
-        """Append the redactions that the parent made while this fork began from a snapshot without them."""
+        """Append the redactions that the parent made while this fork began, and go on from the log as it is now."""
+        fork, began = self._fold.conversation, self._fold.version
         async with self._lock:
-            self._replace_fold(await fold_near(self._store, self._fold.conversation))
-            await self._write(_dated(redacted, self._time(None)), {}, snapshot=True)
+            for _ in range(_TRIES):
+                with suppress(VersionConflict):
+                    await repeat_in_fork(self._store, fork, redacted, began=began, at=self._time(None))
+                    break
+            else:
+                raise busy(fork)
+            self._replace_fold(await load_fold(self._store, fork))
+            await leave_no_copy(self._store, fork)
 
     @property
     def fold(self) -> Fold:

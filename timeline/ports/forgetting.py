@@ -102,7 +102,7 @@ class Forgetting(Protocol):
         Raises:
             ConversationNotFound: there is no such conversation.
             VersionConflict: a conversation is not at its expected version; or meanwhile a fork that is not part of the
-                call began to share a block that is to go.
+                call began to share a block that is to go, or an event that is to be overwritten.
             StoreError: the database failed; nothing was written.
         """
         ...
