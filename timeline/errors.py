@@ -519,6 +519,19 @@ class StoreMoved(StoreError):
     """
 
 
+class RemovedMeanwhile(StoreError):
+    """Content of a conversation was redacted, scavenged or erased while it was exported or copied.
+
+    What was written until then may hold that content; ``cure`` says what to do.
+    """
+
+    def __init__(self, conversation: str, cure: str) -> None:
+        self.conversation = conversation
+        self.cure = cure
+        removed = f"Content of conversation {conversation!r} was redacted, scavenged or erased while it was read"
+        super().__init__(f"{removed}, and what was written of it may hold that content. {cure}.")
+
+
 class StoreBusy(StoreError):
     """The server is too slow for what waits to be written; nothing was written. Wait a little, then try again."""
 

@@ -65,6 +65,7 @@ from timeline.log.dry_run import DryRunLog
 from timeline.log.history import compactions_in_force, fold_past, versions_to_revert
 from timeline.log.stored import StoredLog, begin_free
 from timeline.log.uncancelled import until_the_end
+from timeline.log.undisturbed import undisturbed
 from timeline.planning.account import FixedPart
 from timeline.planning.manual import HideMode, hide, pin, reveal, unpin
 from timeline.planning.tail import tail_from
@@ -301,7 +302,7 @@ class Timeline(TimelineView):
             ```
         """
         checks.version_number("version", version)
-        fold = await fold_past(self._store, self.id, version)
+        fold = await undisturbed(self._store, partial(fold_past, self._store, self.id, version), self.id)
         events = await self._store.read_versions(self.id, [version])
         if not events:  # it went while the past was folded
             info = await self._store.info(self.id)
@@ -491,13 +492,12 @@ class Timeline(TimelineView):
             ContextUnavailable: one of the contexts cannot be rebuilt.
             InvalidArgument: there is no such wire format.
         """
-        from timeline.audit.recorded_calls import find_contexts  # noqa: PLC0415 - late, see above
-        from timeline.audit.replay import rebuild_contexts  # noqa: PLC0415 - late, see above
-        from timeline.projection.diff import diff  # noqa: PLC0415 - late, see above
+        from timeline.audit.differences import Side, diff_sides  # noqa: PLC0415 - late, see above
 
         checks.texts("wires", wires)
-        chosen = await find_contexts(self._store, self.id, map(str, (before, after)))
-        return diff(*await rebuild_contexts(self._store, self.id, chosen), wires=wires)
+        older, newer = (Side(self.id, str(name)) for name in (before, after))
+        found, _ = await diff_sides(self._store, older, newer, wires)
+        return found
 
     async def why(self, path: str, *, at: int | None = None, call: int | None = None) -> Why:
         """Return why a block is shown as it is, or is not there: its state, the first decision that led to it, and why.

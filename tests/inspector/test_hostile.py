@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -11,11 +12,12 @@ import pytest
 
 from tests.inspector.asking import ask, endless_headers, segment
 from tests.inspector.sent import SCRIPT
-from tests.scenes import after, prompt, small_policy
+from tests.scenes import after, opened, prompt, small_policy, turn
 from timeline import Timeline
 from timeline.inspector import inspector
 from timeline.inspector.routes import ROUTES
 from timeline.inspector.serving import Place, serve
+from timeline.retention import scavenge
 from timeline.store import open_store
 
 if TYPE_CHECKING:
@@ -343,3 +345,20 @@ async def test_a_fault_of_ours_is_one_line_to_the_reader(
     assert (answer.status, answer.json["type"]) == (500, "fault")
     assert b"secret detail" not in answer.body
     assert "secret detail" in caplog.text
+
+
+async def test_a_call_that_was_scavenged_is_shown_no_longer(store: EventStore) -> None:
+    """A scavenge appends nothing, so the newest version does not tell that the kept answer is of before."""
+    timeline = await opened(store, policy=small_policy(max_tokens=4_000, keep_recent_tokens=400))
+    for number in range(3):
+        await timeline.append(*turn(1_500))
+        context = await timeline.render()
+        choice = {"message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}
+        await timeline.record(
+            {"id": f"m{number}", "choices": [choice]}, request=context.request("openai_chat", model="m")
+        )
+    await timeline.set_retention("window")
+    app = inspector(store)
+    assert (await ask(app, "/v1/conversations/c/calls/2/body")).status == HTTPStatus.OK
+    await scavenge(store)
+    assert (await ask(app, "/v1/conversations/c/calls/2/body")).status == HTTPStatus.NOT_FOUND

@@ -9,6 +9,7 @@ from timeline.audit.recorded_calls import find_contexts, recorded_calls
 from timeline.audit.replay import rebuild_contexts
 from timeline.blocks import instant_text
 from timeline.frozen import Frozen
+from timeline.log.undisturbed import undisturbed
 from timeline.usage import Usage
 
 if TYPE_CHECKING:
@@ -76,6 +77,10 @@ async def context_of(store: EventStore, conversation: str, number: int) -> Rende
         CallUnavailable: its context was not recorded.
         ContextUnavailable: its context cannot be built again.
     """
-    chosen = await find_contexts(store, conversation, [f"call:{number}"])
-    [context] = await rebuild_contexts(store, conversation, chosen)
-    return context
+
+    async def read() -> RenderedContext:
+        chosen = await find_contexts(store, conversation, [f"call:{number}"])
+        [context] = await rebuild_contexts(store, conversation, chosen)
+        return context
+
+    return await undisturbed(store, read, conversation)

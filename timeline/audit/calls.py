@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -28,6 +29,7 @@ from timeline.fold.turns import RESPONSE_BLOCKS
 from timeline.frozen import sha256_hex
 from timeline.log.history import base_fold, fold_near
 from timeline.log.in_turns import in_turns
+from timeline.log.undisturbed import removals, undisturbed
 from timeline.projection.cache_break import Cause
 from timeline.projection.diff import PrefixBreaks
 from timeline.projection.project import Projector
@@ -155,10 +157,14 @@ async def read_call(store: EventStore, conversation: str, number: int) -> Call:
         ConversationNotFound: there is no such conversation.
         CallNotFound: there is no such call.
     """
-    calls = await recorded_calls(store, conversation)
-    place = find_call(conversation, calls, number)
-    [call] = [call async for call in _built(store, conversation, calls, range(place, place + 1))]
-    return call
+
+    async def read() -> Call:
+        calls = await recorded_calls(store, conversation)
+        place = find_call(conversation, calls, number)
+        [call] = [call async for call in _built(store, conversation, calls, range(place, place + 1))]
+        return call
+
+    return await undisturbed(store, read, conversation)
 
 
 async def read_calls(store: EventStore, conversation: str) -> AsyncIterator[Call]:
@@ -167,9 +173,24 @@ async def read_calls(store: EventStore, conversation: str) -> AsyncIterator[Call
     Raises:
         ConversationNotFound: there is no such conversation.
     """
-    calls = await recorded_calls(store, conversation)
-    async for call in _built(store, conversation, calls, range(len(calls))):
-        yield call
+    number = 0
+    while True:
+        before = await removals(store, conversation)
+        calls = await recorded_calls(store, conversation)
+        first = bisect_right(calls, number, key=lambda call: call.number)
+        async with aclosing(_built(store, conversation, calls, range(first, len(calls)))) as built:  # type: ignore[type-var]  # a generator
+            async for call in built:
+                if _may_be_of_before(call) and await removals(store, conversation) != before:
+                    break  # begin again with this call, as it is now
+                yield call
+                number = call.number
+            else:
+                return
+
+
+def _may_be_of_before(call: Call) -> bool:
+    """Return whether a call may have been read partly before, partly after content of its context was removed."""
+    return call.unproved == "mismatch" or (call.unproved == "redacted" and bool(call.sha256))
 
 
 async def answered_by(store: EventStore, conversation: str, calls: Sequence[RecordedCall], version: int) -> int | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from timeline.audit.recorded_calls import find_contexts
 from timeline.audit.replay import rebuild_contexts
+from timeline.log.undisturbed import undisturbed
 from timeline.projection.diff import diff
 
 if TYPE_CHECKING:
@@ -37,15 +38,19 @@ async def diff_sides(
         ContextUnavailable: a context cannot be rebuilt.
         InvalidArgument: there is no such wire format.
     """
-    if before.conversation == after.conversation:
-        chosen = await find_contexts(store, after.conversation, (before.name, after.name))
-        return diff(*await rebuild_contexts(store, after.conversation, chosen), wires=wires), chosen
-    chosen, built = [], []
-    for conversation, name in (before, after):
-        chosen += await find_contexts(store, conversation, [name])
-        built += await rebuild_contexts(store, conversation, chosen[-1:])
-    shared = await shared_versions(store, before.conversation, after.conversation)
-    return diff(*built, wires=wires, shared=shared), chosen
+
+    async def read() -> tuple[ContextDiff, list[RecordedContext]]:
+        if before.conversation == after.conversation:
+            chosen = await find_contexts(store, after.conversation, (before.name, after.name))
+            return diff(*await rebuild_contexts(store, after.conversation, chosen), wires=wires), chosen
+        chosen, built = [], []
+        for conversation, name in (before, after):
+            chosen += await find_contexts(store, conversation, [name])
+            built += await rebuild_contexts(store, conversation, chosen[-1:])
+        shared = await shared_versions(store, before.conversation, after.conversation)
+        return diff(*built, wires=wires, shared=shared), chosen
+
+    return await undisturbed(store, read, *{before.conversation, after.conversation})
 
 
 async def shared_versions(store: EventStore, one: str, other: str) -> int:

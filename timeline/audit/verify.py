@@ -5,7 +5,6 @@ It is one pass over the events, with one window in memory: the cost grows with t
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -38,6 +37,7 @@ from timeline.frozen import Frozen, begins_with
 from timeline.log.history import base_fold, load_fold, reverted_versions, undos
 from timeline.log.in_turns import in_turns
 from timeline.log.off_loop import off_loop
+from timeline.log.undisturbed import undisturbed
 from timeline.planning.summary_requests import summary_due
 from timeline.projection.project import Projector
 
@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from timeline.wire.neutral import Entry, NeutralContext
 
 _MOST_PROBLEMS = 50
-_MOST_TRIES = 5
-"""How often a log is verified if content is removed each time meanwhile."""
 _NAMING = ("conversation.opened", "policy.changed", "policy.overridden")
 """Events that name a policy."""
 _DECISIONS = (CompactionCompleted, CompactionReverted, BlocksHidden, BlocksRevealed, BlockRedacted)
@@ -106,41 +104,13 @@ async def verify(store: EventStore, conversation: str, *, head: bytes | None = N
     Where history was scavenged, the check goes on from the snapshot that was kept then. Contexts recorded before it,
     removed or not, are unverifiable for the reason ``retention``.
 
-    It reads the log several times, while others go on. What they append does not matter to it. Where something is
-    broken, and content was redacted or scavenged meanwhile, it begins again: one reading may have had what the next one
-    lacked.
+    It reads the log several times, while others go on. What they append does not matter to it. Where content was
+    removed meanwhile, it begins again: one reading may have had what the next one lacked.
 
     Raises:
         ConversationNotFound: there is no such conversation.
     """
-    for _ in range(_MOST_TRIES):
-        since = await _newest_position(store)
-        before = await _content_gone(store, conversation, since)
-        report = await _verified(store, conversation, head)
-        if report.ok or await _content_gone(store, conversation, since) == before:
-            break
-    return report
-
-
-async def _newest_position(store: EventStore) -> int:
-    """Return the position of the newest event of all; 0 where that does not read, which the verification reports."""
-    with suppress(StoreCorrupt):
-        return await store.head()
-    return 0
-
-
-async def _content_gone(store: EventStore, conversation: str, since: int) -> object:
-    """Return what changes whenever content of a log is removed.
-
-    That is the log's own redactions, those of all logs behind a position, since a fork overwrites what it shares, and
-    what scavenges removed.
-    """
-    types = ["block.redacted"]
-    with suppress(StoreCorrupt):  # the verification itself names what does not read
-        own = [event.version async for event in store.read(conversation, types=types)]
-        later = [event.position async for event in store.read_all(after=since, types=types)]
-        return own, later, await store.scavenged(conversation)
-    return None
+    return await undisturbed(store, partial(_verified, store, conversation, head), conversation)
 
 
 async def _verified(store: EventStore, conversation: str, head: bytes | None) -> VerifyReport:

@@ -8,6 +8,7 @@ context.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from timeline.audit.block_decisions import TYPES, Decisions
@@ -20,6 +21,7 @@ from timeline.fold.states import states_of
 from timeline.frozen import compact_json
 from timeline.log.blocks_by_name import FoundBlock, find_block
 from timeline.log.history import check_version, fold_past, load_fold
+from timeline.log.undisturbed import undisturbed
 from timeline.planning.manual import REVEALED_FROM
 from timeline.planning.summary_requests import FAILED_KEYS, without_failures
 from timeline.projection.explain import RULES, Rulings, counted, in_words, spaced
@@ -144,6 +146,11 @@ async def why(
         CallUnavailable: the context of the call was not recorded.
         HistoryUnavailable: it has no such version, or `timeline scavenge` removed what that version is folded from.
     """
+    return await undisturbed(store, partial(_why, store, conversation, name, at, call), conversation)
+
+
+async def _why(store: EventStore, conversation: str, name: str, at: int | None, call: int | None) -> Why:
+    """Answer as `why` does, in one try."""
     if call is not None:
         [context] = await find_contexts(store, conversation, [f"call:{call}"])
         at = context.rendered.version

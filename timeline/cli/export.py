@@ -190,14 +190,16 @@ async def _messages(store: EventStore, conversation: str, shape: Shape) -> dict[
     are the window as it is now, without any new decision.
     """
     eraser = await eraser_of(store, conversation)
-    fold = Fold(conversation, await reverted_versions(store, conversation))
+    until = (await store.info(conversation)).version
+    undone = await reverted_versions(store, conversation, until)
+    fold = Fold(conversation, undone)
     base = await store.load_base(conversation) if shape.window else None
     if base is not None:
         left = [eraser.cleaned(event) for event in base.events]
-        fold = await restored(store, conversation, base.snapshot, left, await reverted_versions(store, conversation))
+        fold = await restored(store, conversation, base.snapshot, left, undone)
     elif missing := sum((await store.scavenged(conversation)).values()):
         note(f"{missing:,} events before the window were scavenged and are missing.")
-    async for event in store.read(conversation, after=fold.version):
+    async for event in store.read(conversation, after=fold.version, until=until):
         payload = eraser.cleaned(event).payload
         if shape.window or isinstance(payload, BlockAppended | UnknownPayload):
             fold.apply(event.version, event.at, payload)

@@ -92,7 +92,9 @@ class Listing(NamedTuple):
 
 async def read_rows(store: EventStore, conversation: str, *, until: int | None = None) -> Listing:
     """Read a whole conversation, or its past up to a version."""
-    if until is not None:
+    if until is None:  # what is undone from here on is not in it: the fold must know each undo beforehand
+        until = (await store.info(conversation)).version
+    else:
         await check_version(store, conversation, until)
     taken_back = await reverted_versions(store, conversation, until)
     fold = await base_fold(store, conversation, until=until, without=taken_back)

@@ -5,6 +5,7 @@ A request is refused by where it comes from before anything else is looked at; t
 
 from __future__ import annotations
 
+from functools import partial
 from hashlib import sha256
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
@@ -16,7 +17,7 @@ from pydantic import ValidationError
 from timeline.display.logs import logger_of
 from timeline.errors import InvalidArgument, TimelineError, needs
 from timeline.frozen import compact_json
-from timeline.inspector.asked import AskedDecision, AskedFile, AskedLab
+from timeline.inspector.asked import AskedConversation, AskedDecision, AskedFile, AskedLab
 from timeline.inspector.decisions import decide
 from timeline.inspector.downloads import download
 from timeline.inspector.openapi import openapi
@@ -28,6 +29,7 @@ from timeline.inspector.shapes import Problem
 from timeline.inspector.stream import Live
 from timeline.integrations.http_bounds import BodyRefused, bounded
 from timeline.integrations.loopback import foreign, is_loopback, loopback_hosts, passed_on
+from timeline.log.undisturbed import undisturbed
 
 with needs("inspector"):
     from starlette.requests import Request
@@ -251,7 +253,9 @@ class _Inspector:
 
     async def _read(self, request: Request, route: Route, given: dict[str, str]) -> Response:
         asked = route.asks.model_validate({**_query(request, given), **given})
-        answer = await self._in_time(route.read(self._reader, asked))
+        reading = partial(route.read, self._reader, asked)
+        about = [asked.id] if isinstance(asked, AskedConversation) else []
+        answer = await self._in_time(undisturbed(self._reader.store, reading, *about))
         lasting = route.lasts(asked, answer)
         return _json(request, answer.model_dump_json().encode(), _FOREVER if lasting else _REVALIDATE)
 

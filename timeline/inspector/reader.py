@@ -1,7 +1,7 @@
 """A store as the inspector reads it, with what it keeps between requests.
 
 What is kept is named by the version of its conversation: whatever is appended, also an undo or a redaction, makes it
-anew.
+anew. A scavenge appends nothing; it moves the first version.
 """
 
 from __future__ import annotations
@@ -54,11 +54,12 @@ class Reader:
         self.plots: Plots = Plots(store, self.prices, self.moments)
         self.laboratory: Laboratory = Laboratory(store, self.prices)
         self.trying: anyio.CapacityLimiter = anyio.CapacityLimiter(1)
-        self._calls: OrderedDict[tuple[str, int, int], Call] = OrderedDict()
+        self._calls: OrderedDict[tuple[str, int, int, int], Call] = OrderedDict()
 
     async def call(self, conversation: str, number: int) -> Call:
         """Return a model call, built again from the log."""
-        key = (conversation, (await self.store.info(conversation)).version, number)
+        info = await self.store.info(conversation)
+        key = (conversation, info.version, info.first_version, number)
         call = self._calls.pop(key, None) or await read_call(self.store, conversation, number)
         self._calls[key] = call
         while len(self._calls) > _MOST_CALLS:

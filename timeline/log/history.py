@@ -161,10 +161,10 @@ async def fold_near(
         after = 0 if base.snapshot is None else base.snapshot.version
     near = await _nearest(store, conversation, min([last, *(version - 1 for version in without)]), undone, after)
     if near is None:
-        return await fold_history(store, conversation, until=until, without=without)
+        return await fold_history(store, conversation, until=last, without=without)
     reverted = {*without, *(version for _, versions in undone for version in versions)}
     fold = await resumed(store, conversation, near, reverted)
-    async for _ in read_folding(store, conversation, fold, after=fold.version, until=until):
+    async for _ in read_folding(store, conversation, fold, after=fold.version, until=last):
         pass
     return fold
 
@@ -222,11 +222,13 @@ async def fold_history(
         ConversationNotFound: there is no such conversation.
         HistoryUnavailable: versions are missing.
     """
-    reverted = {*without, *await reverted_versions(store, conversation, until)}
+    # Up to a version that is known before the undos are read: the fold must know each of them beforehand.
+    last = (await store.info(conversation)).version if until is None else until
+    reverted = {*without, *await reverted_versions(store, conversation, last)}
     fold = await base_fold(store, conversation, until=until, without=reverted)
     if any(version <= fold.version for version in without):
         raise await _scavenged(store, conversation, (await store.info(conversation)).first_version - 1)
-    async for _ in read_folding(store, conversation, fold, after=fold.version, until=until):
+    async for _ in read_folding(store, conversation, fold, after=fold.version, until=last):
         pass
     return fold
 
@@ -244,7 +246,8 @@ async def read_folding(
         if event.version > fold.version + 1:
             info = await store.info(conversation)
             if fold.version + 1 < info.first_version:
-                raise await _scavenged(store, conversation, until or fold.version + 1)
+                in_past = until is not None and until < info.version
+                raise await _scavenged(store, conversation, until if until and in_past else fold.version + 1)
             raise HistoryUnavailable(conversation, fold.version + 1, event.version, info.version)
         if event.version > fold.version:
             fold.apply(event.version, event.at, event.payload)

@@ -24,6 +24,7 @@ from timeline.events import (
     stored_event,
 )
 from timeline.importers.recording import ImportedCompaction, ImportedHide, RecordedEvent, Recording, Report
+from timeline.log.undisturbed import undisturbed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -131,10 +132,14 @@ async def stored_conversation(store: EventStore, conversation: str) -> StoredCon
         ConversationNotFound: there is no such conversation.
         HistoryUnavailable: `timeline scavenge` removed a part of it.
     """
-    info = await store.info(conversation)
-    eraser = await eraser_of(store, conversation)
-    events = [eraser.cleaned(event) async for event in store.read(conversation)]
-    return as_recording(conversation, events, eraser.title(info.title))
+
+    async def read() -> StoredConversation:
+        info = await store.info(conversation)
+        eraser = await eraser_of(store, conversation)
+        events = [eraser.cleaned(event) async for event in store.read(conversation)]
+        return as_recording(conversation, events, eraser.title(info.title))
+
+    return await undisturbed(store, read, conversation)
 
 
 def exported_conversations(path: Path, copies: Sequence[LogCopy]) -> list[StoredConversation]:
