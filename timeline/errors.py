@@ -528,8 +528,8 @@ class RemovedMeanwhile(StoreError):
     def __init__(self, conversation: str, cure: str) -> None:
         self.conversation = conversation
         self.cure = cure
-        removed = f"Content of conversation {conversation!r} was redacted, scavenged or erased while it was read"
-        super().__init__(f"{removed}, and what was written of it may hold that content. {cure}.")
+        removed = "by a redaction, a scavenge or an erasure"
+        super().__init__(f"Content of conversation {conversation!r} was removed while it was read, {removed}. {cure}.")
 
 
 class StoreBusy(StoreError):

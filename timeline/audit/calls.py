@@ -29,7 +29,7 @@ from timeline.fold.turns import RESPONSE_BLOCKS
 from timeline.frozen import sha256_hex
 from timeline.log.history import base_fold, fold_near
 from timeline.log.in_turns import in_turns
-from timeline.log.undisturbed import removals, undisturbed
+from timeline.log.undisturbed import removed_since, seen, undisturbed
 from timeline.projection.cache_break import Cause
 from timeline.projection.diff import PrefixBreaks
 from timeline.projection.project import Projector
@@ -175,12 +175,12 @@ async def read_calls(store: EventStore, conversation: str) -> AsyncIterator[Call
     """
     number = 0
     while True:
-        before = await removals(store, conversation)
+        before = await seen(store, conversation)
         calls = await recorded_calls(store, conversation)
         first = bisect_right(calls, number, key=lambda call: call.number)
         async with aclosing(_built(store, conversation, calls, range(first, len(calls)))) as built:  # type: ignore[type-var]  # a generator
             async for call in built:
-                if _may_be_of_before(call) and await removals(store, conversation) != before:
+                if _may_be_of_before(call) and await removed_since(store, conversation, before):
                     break  # begin again with this call, as it is now
                 yield call
                 number = call.number

@@ -13,6 +13,8 @@ from timeline.display.controls import show_controls
 from timeline.events import appended_block
 from timeline.events.addresses import Address
 from timeline.frozen import canonical_json
+from timeline.log.undisturbed import check_undisturbed, seen
+from timeline.portable.exporting import AGAIN
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -45,7 +47,11 @@ async def transcript(
         conversation: its id.
         limit: the most characters of a block; None for all.
         only_window: leave out blocks that the model does not see now, and show replacements as it sees them.
+
+    Raises:
+        RemovedMeanwhile: content was removed while the transcript was written.
     """
+    before = await seen(store, conversation)
     info = await store.info(conversation)
     eraser = await eraser_of(store, conversation)
     window, rows, _, scavenged = await read_rows(store, conversation)
@@ -64,6 +70,7 @@ async def transcript(
             yield f"## {show_controls(turn_id)}\n"
         state, by = states[version]
         yield show_controls(_section(Address(version), block, state, by, _cut(text, limit)))
+    await check_undisturbed(store, conversation, before, AGAIN)
 
 
 async def _all(store: EventStore, window: Window, eraser: Eraser) -> AsyncIterator[tuple[int, Block, str]]:

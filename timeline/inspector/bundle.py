@@ -30,6 +30,7 @@ from timeline.inspector.cleaning import Cleaner
 from timeline.inspector.conversations import show_conversation
 from timeline.inspector.reader import Reader
 from timeline.log.off_loop import off_loop
+from timeline.log.undisturbed import undisturbed
 from timeline.portable import Exported, export_log, import_copy, read_exported
 from timeline.portable.lines import KEY
 
@@ -97,6 +98,12 @@ async def bundle(
         keep: the names of findings that stay where they are.
         advance: called with the number of events that were read since.
     """
+    return await undisturbed(store, partial(_bundle, store, conversation, keep, advance), conversation)
+
+
+async def _bundle(
+    store: EventStore, conversation: str, keep: Collection[str], advance: Callable[[int], None]
+) -> Bundle:
     cleaner, done, log = await _cleaned(store, conversation, keep, advance)
     shown = await _shown(store, conversation)
     verified = {
@@ -120,7 +127,8 @@ async def review_bundle(
     advance: Callable[[int], None] = lambda _: None,
 ) -> Cleaner:
     """Return what would be taken out of a bundle, without making one: arguments and errors are those of `bundle`."""
-    cleaner, _, _ = await _cleaned(store, conversation, keep, advance)
+    cleaned = partial(_cleaned, store, conversation, keep, advance)
+    cleaner, _, _ = await undisturbed(store, cleaned, conversation)
     return cleaner
 
 

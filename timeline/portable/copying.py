@@ -3,7 +3,8 @@
 A copy is proved, not trusted. Before anything is appended, the events that the other store holds already are compared
 link by link. Afterwards each new event is read back and compared with its original. So a copy that was interrupted goes
 on where it stopped, and a repeated one adds what came since. An event that the chain of its own store does not prove is
-not written at all: the copy ends before a damaged event until that is mended.
+not written at all: the copy ends before a damaged event until that is mended. Where content is removed from a log while
+it is copied, nothing more of it is written: an event behind the removal may lack what explains it.
 """
 
 from __future__ import annotations
@@ -20,21 +21,23 @@ from timeline.errors import (
     HistoryUnavailable,
     ImportFailed,
     PathTaken,
+    RemovedMeanwhile,
     StoreCorrupt,
+    TimelineError,
     VersionConflict,
 )
 from timeline.events.appended import columns_of
 from timeline.events.chain import START, Seal, link
 from timeline.events.encoded import encoded_event
 from timeline.log.listed import listed
+from timeline.log.undisturbed import check_undisturbed, seen
 from timeline.portable.held import held_version, is_whole
 from timeline.portable.lines import values_of
 from timeline.ports import Expected
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 
-    from timeline.errors import TimelineError
     from timeline.events.encoded import EncodedEvent
     from timeline.ports import ChainedEvent, ConversationInfo, EventStore, WrittenEvent
 
@@ -49,6 +52,7 @@ OF_ONE: Final = (
     HistoryUnavailable,
     ImportFailed,
     PathTaken,
+    RemovedMeanwhile,
     StoreCorrupt,
     VersionConflict,
 )
@@ -132,7 +136,7 @@ async def copy_store(
             async for done in copy_conversations(store, [info.id], into, on_progress=on_progress):
                 yield done
             continue
-        outcome = await _outcome(store, info, into, info.version, on_progress)
+        outcome = await _outcome(store, info.id, into, None, on_progress)
         if isinstance(outcome, NotCopied) and isinstance(outcome.error, HistoryUnavailable):
             scavenged.add(info.id)
         yield outcome
@@ -173,23 +177,23 @@ async def copy_conversations(
             continue
         own, last = line[-1]
         if not await is_whole(store, own, last):  # of its parents alone nobody would know what was redacted there
-            yield await _outcome(store, own, into, last, on_progress)
+            yield await _outcome(store, own.id, into, None, on_progress)
             continue
         for info, until in line:
             if tried.get(info.id, -1) < until:  # two forks may share a log, which is copied once
                 tried[info.id] = until
-                yield await _outcome(store, info, into, until, on_progress)
+                yield await _outcome(store, info.id, into, None if info is own else until, on_progress)
 
 
 async def _outcome(
-    store: EventStore, info: ConversationInfo, into: EventStore, until: int, on_progress: Callable[[str, int], None]
+    store: EventStore, conversation: str, into: EventStore, until: int | None, on_progress: Callable[[str, int], None]
 ) -> Copied | NotCopied:
     """Copy a conversation's own events up to a version; say what kept it from being copied."""
-    before = await _held(into, info.id)
+    before = await _held(into, conversation)
     try:
-        return await copy_log(store, info, into, until=until, on_progress=partial(on_progress, info.id))
+        return await copy_log(store, conversation, into, until=until, on_progress=partial(on_progress, conversation))
     except OF_ONE as error:
-        return NotCopied(info.id, error, await _held(into, info.id) - before)
+        return NotCopied(conversation, error, await _held(into, conversation) - before)
 
 
 async def _held(store: EventStore, conversation: str) -> int:
@@ -218,10 +222,15 @@ async def copy_conversation(
         ConversationNotFound: there is no such conversation.
         HistoryUnavailable: a scavenge removed a part of it.
         ImportFailed: the other store holds another conversation under one of the ids.
+        RemovedMeanwhile: content was removed from one of the logs while it was copied.
         StoreError: an append failed, and the copy can be repeated; or an event came out of the other store differently.
     """
     line = await _line(store, conversation)
-    return [await copy_log(store, info, into, until=until, on_progress=on_progress) for info, until in line]
+    shared = [(info.id, until) for info, until in line[:-1]]
+    return [
+        await copy_log(store, id_, into, until=until, on_progress=on_progress)
+        for id_, until in (*shared, (conversation, None))
+    ]
 
 
 async def _line(store: EventStore, conversation: str) -> list[tuple[ConversationInfo, int]]:
@@ -236,26 +245,58 @@ async def _line(store: EventStore, conversation: str) -> list[tuple[Conversation
 
 async def copy_log(
     store: EventStore,
-    info: ConversationInfo,
+    conversation: str,
     into: EventStore,
     *,
-    until: int,
+    until: int | None = None,
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> Copied:
     """Copy a conversation's own events up to a version, and its snapshots up to there.
 
     Args:
         store: holds the conversation.
-        info: the conversation.
+        conversation: its id.
         into: another store; of a fork it holds the shared past already.
-        until: the last version to copy.
+        until: the last version to copy; all of them unless given.
         on_progress: called with the number of events compared or appended.
 
     Raises:
         HistoryUnavailable: see `copy_conversation`, as for the others.
         ImportFailed: see above.
+        RemovedMeanwhile: see above.
         StoreError: see above.
     """
+    before = await seen(store, conversation)
+    there = await held_version(into, conversation)
+
+    async def check() -> None:
+        cure = "Nothing of it was copied: copy it again"
+        if (now := await held_version(into, conversation)) > there:
+            cure = (
+                f"The other store has it up to version {now}, with that content: remove it there too, and copy the "
+                "conversation into another store, since the two logs differ from here on"
+            )
+        await check_undisturbed(store, conversation, before, cure)
+
+    try:
+        copied = await _copy(store, await store.info(conversation), into, until, check, on_progress)
+    except TimelineError:
+        await check()  # what looks like damage may be half of what was removed
+        raise
+    await check()
+    return copied
+
+
+async def _copy(  # noqa: PLR0917 - what `copy_log` is given
+    store: EventStore,
+    info: ConversationInfo,
+    into: EventStore,
+    last: int | None,
+    check: Callable[[], Awaitable[None]],
+    on_progress: Callable[[int], None],
+) -> Copied:
+    """Copy a log; ``check`` raises if content was removed since the copy began, and is asked before each write."""
+    until = info.version if last is None else last
     if not await is_whole(store, info, until):
         raise HistoryUnavailable(info.id, info.first_version - 1, info.first_version, info.version, scavenged=True)
     there = await held_version(into, info.id)
@@ -268,13 +309,15 @@ async def copy_log(
     written = 0
     async for batch in _batches(store, info.id, after, until):
         expected = after + written if there or written else Expected.NO_STREAM
-        await _append(store, into, info.id, batch, expected)
+        values = await _values(store, batch)
+        await check()
+        await _append(into, info.id, batch, expected, values)
         written += len(batch)
         on_progress(after - info.base + written)
     if written:
         await _read_back(store, into, info.id, after, until)
     if there <= until:
-        await _copy_snapshots(store, into, info, until)
+        await _copy_snapshots(store, into, info, until, check)
     head = await _link(store, info.id, until)
     return Copied(info.id, until, written, max(known - info.base, 0), head)
 
@@ -320,13 +363,13 @@ async def _compare(
             raise ImportFailed(
                 info.id,
                 f"the other store holds another conversation of this id: the two differ from version {ours.version} "
-                "on. Nothing of it was copied; copy it into another store, or erase the other one first.",
+                "on. Nothing of it was copied; copy it into another store.",
             )
         if ours.checksum != other.checksum:
             raise ImportFailed(
                 info.id,
-                f"version {ours.version} was redacted in one of the stores since it was copied. Nothing was copied; "
-                "redact it in the other store too, or erase the copy and make it under another id.",
+                f"version {ours.version} was redacted in one of the stores since it was copied. Nothing was copied. "
+                "Redact it in the other store too, and copy the conversation into another store: the two logs differ.",
             )
         if number % _MOST_EVENTS == 0 or ours.version == known:
             on_progress(number)
@@ -395,22 +438,21 @@ def _encoded(found: WrittenEvent) -> EncodedEvent:
     )
 
 
+async def _values(store: EventStore, batch: Sequence[tuple[WrittenEvent, EncodedEvent]]) -> dict[str, str]:
+    """Return the texts that a batch names."""
+    hashes = {hash_ for _, event in batch if event.columns is None for hash_ in values_of(event.payload)}
+    return await store.values(hashes)
+
+
 async def _append(
-    store: EventStore,
     into: EventStore,
     conversation: str,
     batch: Sequence[tuple[WrittenEvent, EncodedEvent]],
     expected: int | Expected,
+    values: Mapping[str, str],
 ) -> None:
     seals = [Seal(found.salt, found.c) for found, _ in batch if found.c is not None]  # each has one, see `_proved`
-    hashes = {hash_ for _, event in batch if event.columns is None for hash_ in values_of(event.payload)}
-    await into.append(
-        conversation,
-        [event for _, event in batch],
-        expected=expected,
-        values=await store.values(hashes),
-        seals=seals,
-    )
+    await into.append(conversation, [event for _, event in batch], expected=expected, values=values, seals=seals)
 
 
 async def _read_back(store: EventStore, into: EventStore, conversation: str, after: int, until: int) -> None:
@@ -429,7 +471,9 @@ async def _read_back(store: EventStore, into: EventStore, conversation: str, aft
             )
 
 
-async def _copy_snapshots(store: EventStore, into: EventStore, info: ConversationInfo, until: int) -> None:
+async def _copy_snapshots(
+    store: EventStore, into: EventStore, info: ConversationInfo, until: int, check: Callable[[], Awaitable[None]]
+) -> None:
     """Copy the snapshots up to a version, so that opening the copy, and going back in it, cost no more than before.
 
     They are copied after the events. If the copy is interrupted before, the next one copies them.
@@ -438,9 +482,11 @@ async def _copy_snapshots(store: EventStore, into: EventStore, info: Conversatio
     versions = [version for version in await store.waypoints(info.id) if version <= until and version not in there]
     near = [await store.load_waypoint(info.id, version, after=version - 1) for version in versions]
     if near:
+        await check()
         await into.replace_waypoints(info.id, [snapshot for snapshot in near if snapshot is not None])
     if (await into.info(info.id)).window_start == info.window_start:
         return
     newest = (await store.load_window(info.id)).snapshot
     if newest is not None and newest.version <= until:
+        await check()
         await into.replace_snapshot(info.id, newest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -10,6 +11,7 @@ from timeline import checks
 from timeline.audit.redacting import Erasures
 from timeline.errors import StoreCorrupt, StoreTooNew
 from timeline.events import Event
+from timeline.log.undisturbed import check_undisturbed, seen
 from timeline.portable.held import is_whole
 from timeline.portable.lines import event_line, log_line, value_line, values_of, written_line
 from timeline.ports import WrittenEvent
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", Event, WrittenEvent)
 
+AGAIN: Final = "What was written until then may hold it: delete that, and export again"
+"""The cure where content was removed while an export was written."""
 _MOST_DAMAGED: Final = 1_000
 """After so many damaged events the export gives up, if nothing could be read yet. Otherwise it writes all that can be
 read: an export of a damaged store may be all that is left of it."""
@@ -66,11 +70,24 @@ async def export_log(
         ConversationNotFound: there is no such conversation.
         InvalidArgument: ``conversations`` is a single id, and no list.
         StoreTooNew: a later version of this library wrote an event, which would be missing in the export.
+        RemovedMeanwhile: content of one of them was removed while it was exported: no import would take the lines.
         StoreCorrupt: the database is damaged so that nothing of it can be read.
     """
     checks.listed("conversations", conversations)
     done = result if result is not None else Exported()
     wanted = list(dict.fromkeys(conversations))
+    before = {conversation: await seen(store, conversation) for conversation in wanted}
+    async with aclosing(_lines(store, wanted, library, done)) as lines:  # type: ignore[type-var]  # a generator
+        async for line in lines:
+            yield line
+    left_out = {conversation for conversation, _ in done.left_out}
+    for conversation, log in before.items():
+        if conversation not in left_out:
+            await check_undisturbed(store, conversation, log, AGAIN)
+
+
+async def _lines(store: EventStore, wanted: Sequence[str], library: str, done: Exported) -> AsyncIterator[str]:
+    """Yield the lines of `export_log`."""
     try:
         erasures = await Erasures.of(store, wanted)
     except StoreCorrupt:

@@ -11,7 +11,7 @@ import anyio
 
 import timeline
 from timeline.cli.database import reading
-from timeline.errors import ConversationNotFound, StoreError
+from timeline.errors import ConversationNotFound, RemovedMeanwhile, StoreError
 from timeline.portable import export_log
 from timeline.portable.exporting import Exported
 from timeline.portable.stored import stored_conversation
@@ -45,6 +45,8 @@ async def _export(name: Path, db: str, folder: Path) -> Path:
                 await stored_conversation(store, str(name))
     except ConversationNotFound:
         return name
+    except RemovedMeanwhile:
+        raise
     except StoreError:
         if is_server(db):
             raise

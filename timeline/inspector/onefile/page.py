@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from base64 import b64encode
+from functools import partial
 from hashlib import sha256
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
@@ -13,6 +14,7 @@ from timeline.display.controls import show_controls
 from timeline.errors import InvalidArgument
 from timeline.inspector.onefile.collecting import collect
 from timeline.inspector.onefile.modules import ENTRY, import_map, styles
+from timeline.log.undisturbed import undisturbed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,7 +34,7 @@ async def one_file(
     store: EventStore, conversation: str, wish: Wish, advance: Callable[[int], None] = lambda _: None
 ) -> tuple[str, Carried]:
     """Return a conversation as one HTML file, with what it carries and what was left out."""
-    carried = await collect(store, conversation, wish, advance)
+    carried = await undisturbed(store, partial(collect, store, conversation, wish, advance), conversation)
     return written(carried), carried
 
 
