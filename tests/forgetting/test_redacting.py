@@ -26,6 +26,7 @@ from timeline.events.other_payloads import FrameworkEntry
 from timeline.forgetting import find_subject, redact
 from timeline.portable import export_log, import_copy
 from timeline.retention import scavenge
+from timeline.store.memory import MemoryStore
 from timeline.usage import Usage
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from timeline.blocks import Block
-    from timeline.ports import EventStore
+    from timeline.ports import EventStore, ForksOnErase
 
 WHY = "a password"
 
@@ -435,6 +436,22 @@ async def test_a_fork_that_begins_while_words_alone_are_redacted_loses_them(stor
     [fork] = forks
     assert left_in((await contexts_of(fork)).encode()) == 0
     assert (await verify_deep(store)).ok
+
+
+@pytest.mark.parametrize("forks", ["copy", "erase"])
+async def test_a_relative_that_is_erased_meanwhile_does_not_end_a_redaction(forks: ForksOnErase) -> None:
+    """The parent of a fork that keeps a copy, or a fork, at every second step: what is asked about is redacted."""
+    for step in count(1, 2):
+        store = MemoryStore()
+        timeline, path = await handed_down(store)
+        await timeline.fork(conversation="fork")
+        asked, erased = ("fork", "cards") if forks == "copy" else ("cards", "fork")
+        meanwhile = Meanwhile(store, partial(store.erase, erased, forks=forks), step, page=100)
+        await redact(meanwhile.as_store, asked, path, WHY, text=PLAIN)
+        assert left_in(await everything_of(store)) == 0, step
+        if not meanwhile.has_happened:
+            assert step > 10
+            return
 
 
 async def test_the_report_counts_what_was_reached_by_its_place(store: EventStore) -> None:

@@ -199,11 +199,15 @@ async def _written(  # noqa: PLR0917 - what `redact` is given
 ) -> _Written:
     """Redact in the store; its files still hold the bytes."""
     for _ in range(_TRIES):
-        plan = await _planned(store, conversation, places, reason, text)
         try:
+            plan = await _planned(store, conversation, places, reason, text)
             counts = await plan.carry_out(now, clock or SystemClock())
         except VersionConflict:
             continue
+        except ConversationErased as erased:
+            if erased.conversation == conversation:
+                raise
+            continue  # its parent was erased meanwhile, and it keeps a copy; or one of its forks was
         return plan.written(counts)
     raise busy(conversation)
 
