@@ -157,3 +157,18 @@ async def test_a_call_whose_request_was_not_recorded_is_no_obstacle() -> None:
         _, carried = await one_file(store, "c", Wish(contexts="all"))
     assert carried.contexts == {}
     assert len(carried.answers["calls"]["calls"]) == 1
+
+
+@pytest.mark.parametrize(("contexts", "gone"), [("last", "1 call"), ("all", "2 calls")])
+async def test_a_call_that_was_sent_what_is_redacted_now_is_no_obstacle(contexts: Any, gone: str) -> None:
+    """Its context cannot be built again, which the file says; all else is in it."""
+    async with open_store("memory://") as store:
+        timeline = await Timeline.open(store, "c", policy=small_policy())
+        [secret] = await timeline.append(UserPrompt(text=SECRET))
+        for number in range(2):
+            context = await timeline.render()
+            await timeline.record(reply(number), request=context.request("anthropic", model="m", max_tokens=100))
+        await timeline.redact(secret.path, "a secret")
+        text, carried = await one_file(store, "c", Wish(contexts=contexts))
+    assert (carried.contexts, SECRET in text) == ({}, False)
+    assert f"What was sent at {gone} cannot be built again; `timeline call` says why." in carried.left_out

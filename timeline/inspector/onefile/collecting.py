@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from timeline.answers.about import text_of
 from timeline.blocks import instant_text
+from timeline.errors import ContextUnavailable
 from timeline.events import appended_block
 from timeline.fold.window import tombstone
 from timeline.inspector import asked
@@ -21,6 +22,7 @@ from timeline.inspector.family import show_family
 from timeline.inspector.onefile.histories import Histories, histories
 from timeline.inspector.reader import Reader
 from timeline.inspector.states import show_state
+from timeline.projection.explain import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -199,13 +201,11 @@ async def _pages(reader: Reader, conversation: str, asks: Any, read: Any, lists:
         after = page["next_after"]
 
 
-async def _contexts(reader: Reader, carried: Carried, wish: Wish) -> None:
-    calls = [call["number"] for call in carried.answers["calls"]["calls"] if call["context"] is not None]
-    wanted = {"all": calls, "last": calls[-1:], "none": []}[wish.contexts if wish.mode == "full" else "none"]
+def _pooling(pool: list[Any]) -> Callable[[Any], Any]:
+    """Return what gives a value whose longer lists of objects are in a pool, each object once."""
     places: dict[str, int] = {}
 
     def once(value: Any) -> Any:
-        """Return a value whose longer lists of objects are in the pool, each object once."""
         if isinstance(value, dict):
             return {name: once(one) for name, one in value.items()}
         if not isinstance(value, list) or len(value) < 2 or not all(isinstance(one, dict) for one in value):
@@ -214,14 +214,25 @@ async def _contexts(reader: Reader, carried: Carried, wish: Wish) -> None:
         for one in value:
             text = json.dumps(one, sort_keys=True)
             if text not in places:
-                places[text] = len(carried.pool)
-                carried.pool.append(one)
+                places[text] = len(pool)
+                pool.append(one)
             numbers.append(places[text])
         return {"$": numbers}
 
+    return once
+
+
+async def _contexts(reader: Reader, carried: Carried, wish: Wish) -> None:
+    calls = [call["number"] for call in carried.answers["calls"]["calls"] if call["context"] is not None]
+    wanted = {"all": calls, "last": calls[-1:], "none": []}[wish.contexts if wish.mode == "full" else "none"]
+    once, gone = _pooling(carried.pool), 0
     for number in wanted:
         call = await show_call(reader, asked.AskedCall(id=carried.conversation, number=number))
-        context = await show_context(reader, asked.AskedContext(id=carried.conversation, number=number))
+        try:
+            context = await show_context(reader, asked.AskedContext(id=carried.conversation, number=number))
+        except ContextUnavailable:
+            gone += 1
+            continue
         both = {"call": call.model_dump(mode="json"), "context": context.model_dump(mode="json")}
         carried.contexts[number] = {name: once(answer) for name, answer in both.items()}
         if carried.cleaner is not None and call.body_bytes is not None:
@@ -229,6 +240,9 @@ async def _contexts(reader: Reader, carried: Carried, wish: Wish) -> None:
     if left := len(calls) - len(wanted):
         which = "all of the" if not wanted else "the other"
         carried.left_out.append(f"What was sent at {which} {left:,} calls: --contexts all has them.")
+    if gone:
+        calls_gone = counted(gone, "call", "calls")
+        carried.left_out.append(f"What was sent at {calls_gone} cannot be built again; `timeline call` says why.")
 
 
 async def _body(reader: Reader, conversation: str, number: int) -> str:
