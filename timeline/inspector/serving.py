@@ -7,17 +7,18 @@ import socket
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from timeline.errors import InvalidArgument, needs
 from timeline.inspector.app import inspector
 from timeline.inspector.doors import TokenDoor
 from timeline.inspector.reopened import Reopened
-from timeline.integrations.http_bounds import BOUNDED_HEADERS
 from timeline.integrations.loopback import is_loopback, loopback_hosts
 
 with needs("inspector"):
     import uvicorn
+
+    from timeline.integrations.http_connections import BACKLOG, MOST_CONNECTIONS, BoundedConnections
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
     from timeline.inspector.asked import Decision
     from timeline.ports import EventStore
-
-_BACKLOG: Final = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +105,9 @@ async def serve(
         base = f"{scheme}://{name}:{port}/"
         config = uvicorn.Config(
             app,
-            http=BOUNDED_HEADERS,
+            http=BoundedConnections,
+            limit_concurrency=MOST_CONNECTIONS,
+            backlog=BACKLOG,
             log_level=logging.WARNING,
             access_log=False,
             lifespan="off",
@@ -137,5 +138,5 @@ def _read_certificate(config: uvicorn.Config, place: Place) -> None:
 @contextmanager
 def _listening(place: Place) -> Iterator[socket.socket]:
     family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
-    with socket.create_server((place.host, place.port), family=family, backlog=_BACKLOG) as listening:
+    with socket.create_server((place.host, place.port), family=family, backlog=BACKLOG) as listening:
         yield listening

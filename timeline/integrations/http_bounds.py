@@ -1,4 +1,4 @@
-"""Bounds of an HTTP request: how long its headers and its body may be, and how slowly the body may come."""
+"""Bounds of the body of an HTTP request: how long it may be, and how slowly it may come."""
 
 from __future__ import annotations
 
@@ -18,11 +18,6 @@ if TYPE_CHECKING:
 
 MOST_BYTES: Final = 4 * 1024 * 1024
 """Bytes of a request; the longest that is of any use has some 50,000."""
-BOUNDED_HEADERS: Final = "h11"
-"""Uvicorn's parser for a server of ours: it refuses headers of more than 64 KB.
-
-They come before anything shows who asks. The parser that uvicorn takes where httptools is installed keeps any amount.
-"""
 TOO_LONG: Final = f"it has more than {MOST_BYTES:,} bytes. Ask for less in one request."
 
 

@@ -14,7 +14,7 @@ from timeline import checks
 from timeline.display.controls import show_controls
 from timeline.errors import TimelineError, needs
 from timeline.integrations.bearer import OnlyWithToken
-from timeline.integrations.http_bounds import BOUNDED_HEADERS, TOO_LONG, BoundedBodies
+from timeline.integrations.http_bounds import TOO_LONG, BoundedBodies
 from timeline.integrations.loopback import OnlyLocal, loopback_hosts
 from timeline.integrations.mcp.answers import (
     Answer,
@@ -61,6 +61,8 @@ with needs("mcp"):
         ToolAnnotations,
     )
     from starlette.routing import Route
+
+    from timeline.integrations.http_connections import BACKLOG, MOST_CONNECTIONS, BoundedConnections
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -310,7 +312,14 @@ async def serve_http(
     bounded = BoundedBodies(app, deadline)
     let_in = bounded if token is None else OnlyWithToken(bounded, token)
     guarded = OnlyLocal(let_in, loopback_hosts(listening.getsockname()[1]))
-    config = uvicorn.Config(guarded, http=BOUNDED_HEADERS, log_level="warning", timeout_graceful_shutdown=_LEAVING)
+    config = uvicorn.Config(
+        guarded,
+        http=BoundedConnections,
+        limit_concurrency=MOST_CONNECTIONS,
+        backlog=BACKLOG,
+        log_level="warning",
+        timeout_graceful_shutdown=_LEAVING,
+    )
     await uvicorn.Server(config).serve(sockets=[listening])
 
 
