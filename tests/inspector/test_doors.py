@@ -62,7 +62,10 @@ async def test_a_request_of_a_foreign_host_or_origin_is_refused(
     assert (answer.status, answer.json["type"]) == (403, "foreign-request")
 
 
-@pytest.mark.parametrize("header", ["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip"])
+@pytest.mark.parametrize(
+    "header",
+    ["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "cf-connecting-ip"],
+)
 async def test_without_a_door_nothing_is_answered_through_a_proxy(store: EventStore, header: str) -> None:
     """It may name a loopback host, and ask for anybody; with a door, that decides."""
     passed_on = {header: "203.0.113.9"}

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     _App: TypeAlias = Callable[[_Message, _Receive, _Send], Awaitable[None]]
 
 _NAMES = ("127.0.0.1", "localhost", "[::1]")
-_PASSED_ON = frozenset({b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip"})
-"""The headers by which proxies say for whom they ask."""
+_PASSED_ON = frozenset({b"forwarded", b"via", b"x-real-ip", b"cf-connecting-ip"})
+"""The headers by which proxies say for whom they ask, besides X-Forwarded-For and its like."""
 
 
 def is_loopback(address: str) -> bool:
@@ -68,7 +68,8 @@ def _is_embedded(headers: Iterable[tuple[bytes, bytes]]) -> bool:
 
 def passed_on(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
     """Return why a server that nothing guards may not answer a request: a proxy asks, for whomever it serves."""
-    named = next((name.decode("latin-1") for name, _ in headers if name in _PASSED_ON), None)
+    by = (name for name, _ in headers if name in _PASSED_ON or name.startswith(b"x-forwarded-"))
+    named = next((name.decode("latin-1") for name in by), None)
     return None if named is None else f"A proxy passed the request on ({named}), and others may ask it."
 
 
