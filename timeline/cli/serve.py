@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 from typing import TYPE_CHECKING, Final
 
 from timeline.cli.database import only_reading
@@ -22,9 +23,11 @@ async def mcp(db: str, only: Sequence[str], *, http: int | None, token: str | No
     """Serve a database until the client closes standard input or, with a port, until the process is stopped.
 
     Raises:
-        UsageProblem: the port is in use, or not allowed.
+        UsageProblem: the port is in use, or not allowed; or standard input is closed.
         InvalidArgument: the token is too short.
     """
+    if http is None and sys.stdin is None:
+        raise UsageProblem("standard input is closed, on which a client asks. Serve over HTTP instead, with --http.")
     let_in = None if token is None else checked_token(token)
     async with only_reading(db) as store:
         from timeline.integrations.mcp import server  # noqa: PLC0415 - slow: report a wrong database first

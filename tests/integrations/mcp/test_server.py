@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -11,6 +13,7 @@ from hashlib import sha256
 from http import HTTPStatus
 from http.client import HTTPConnection
 from socket import SO_RCVBUF, SOL_SOCKET, socket
+from subprocess import PIPE
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -21,11 +24,19 @@ from mcp import Client, MCPError
 from tests.integrations.mcp.recorded import ask, asking, asking_process, record, said, text_of
 from timeline import Timeline, open_store
 from timeline.blocks import UserPrompt
+from timeline.cli.exits import Exit
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 TOOLS = ["conversations", "search", "digests", "facts", "record", "read"]
+
+PING = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
+
+
+def stdio_command(db: Path) -> list[str]:
+    """Return the words of a server on standard input and output."""
+    return [sys.executable, "-m", "timeline.cli", "mcp", "--db", str(db)]
 
 
 @pytest.fixture
@@ -142,6 +153,59 @@ def test_a_server_that_is_stopped_ends_though_a_client_reads_nothing(tmp_path: P
                 process.wait(20)
         finally:
             process.kill()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows sends a process no SIGINT")
+@pytest.mark.parametrize("times", range(3))
+def test_ctrl_c_ends_a_server_whose_client_is_silent(tmp_path: Path, times: int) -> None:
+    """Though it waits for a line that never comes: in a terminal it ended with the next Enter."""
+    db = tmp_path / "recorded.db"
+    asyncio.run(record(db, rounds=1))
+    with subprocess.Popen(stdio_command(db), stdin=PIPE, stdout=PIPE, stderr=PIPE, text=True) as process:
+        try:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            for number in range(times):
+                process.stdin.write(PING + "\n")
+                process.stdin.flush()
+                assert '"result":{}' in process.stdout.readline(), number
+            if not times:
+                time.sleep(3)  # until it waits for the first line
+            process.send_signal(signal.SIGINT)
+            assert process.wait(20) == Exit.INTERRUPTED
+            assert process.stderr is not None
+            assert process.stderr.read() == "timeline: interrupted. What was stored before is intact.\n"
+        finally:
+            process.kill()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no full device here")  # noqa: PTH110 - evaluated early
+def test_answers_that_cannot_be_written_end_a_server_with_one_line(tmp_path: Path) -> None:
+    """Not with the request to report a bug."""
+    db = tmp_path / "recorded.db"
+    asyncio.run(record(db, rounds=1))
+    with open("/dev/full", "w", encoding="utf-8") as full:  # noqa: PTH123 - a device
+        process = subprocess.Popen(stdio_command(db), stdin=PIPE, stdout=full, stderr=PIPE, text=True)
+    with process:
+        assert process.stdin is not None
+        process.stdin.write(PING + "\n")
+        process.stdin.flush()
+        assert process.wait(30) == Exit.USAGE
+        assert process.stderr is not None
+        assert process.stderr.read() == "timeline: the output: No space left on device. Check the path and the disk.\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell closes it")
+def test_a_server_without_standard_input_says_so(tmp_path: Path) -> None:
+    """A client that asks nothing is no fault of the library."""
+    db = tmp_path / "recorded.db"
+    asyncio.run(record(db, rounds=1))
+    words = ["sh", "-c", '"$@" <&-', "sh", *stdio_command(db)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == Exit.USAGE
+    assert done.stderr == (
+        "timeline: standard input is closed, on which a client asks. Serve over HTTP instead, with --http.\n"
+    )
 
 
 async def test_every_tool_says_that_it_only_reads_and_gives_data(db: Path) -> None:

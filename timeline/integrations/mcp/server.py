@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO, cast
+from contextlib import asynccontextmanager, suppress
+from io import BufferedReader, FileIO
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import anyio
 from pydantic import ValidationError
@@ -233,11 +234,28 @@ async def serve_stdio(
         max_tokens: most tokens of an answer.
         deadline: seconds that an answer may take.
         scope: the conversations that the client may see, see `build_server`.
+
+    Raises:
+        OSError: standard input cannot be read, or standard output cannot be written.
     """
     server = build_server(store, max_tokens=max_tokens, deadline=deadline, scope=scope)
-    lines = anyio.wrap_file(cast("TextIO", BoundedLines(sys.stdin.buffer)))
-    async with stdio_server(lines) as streams, _answering_damage(streams) as (incoming, outgoing):
-        await server.run(incoming, outgoing, server.create_initialization_options())
+    # Of a reader that nobody closes: a thread that still waits for a line holds its lock. At its end the interpreter
+    # closes `sys.stdin`, and would fail over that.
+    lines = cast("anyio.AsyncFile[str]", BoundedLines(BufferedReader(FileIO(sys.stdin.fileno(), closefd=False))))
+    try:
+        async with stdio_server(lines) as streams, _answering_damage(streams) as (incoming, outgoing):
+            await server.run(incoming, outgoing, server.create_initialization_options())
+    except BaseExceptionGroup as failed:
+        if (unwritten := _os_error_in(failed)) is None:
+            raise
+        raise unwritten from None
+
+
+def _os_error_in(error: BaseException) -> OSError | None:
+    """Return the first OSError among what failed together; None without one."""
+    if isinstance(error, BaseExceptionGroup):
+        return next((found for inner in error.exceptions if (found := _os_error_in(inner)) is not None), None)
+    return error if isinstance(error, OSError) else None
 
 
 @asynccontextmanager
@@ -249,12 +267,14 @@ async def _answering_damage(streams: MessageStream) -> AsyncIterator[tuple[Any, 
     whole, read = anyio.create_memory_object_stream(0)
 
     async def pass_on() -> None:
-        async with whole:
-            async for item in incoming:
-                if not isinstance(item, Exception):
-                    await whole.send(item)
-                elif (refusal := _refused_line(item)) is not None:
-                    await outgoing.send(SessionMessage(refusal))
+        # The server takes no message and no answer any more once it has ended, or is about to.
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            async with whole:
+                async for item in incoming:
+                    if not isinstance(item, Exception):
+                        await whole.send(item)
+                    elif (refusal := _refused_line(item)) is not None:
+                        await outgoing.send(SessionMessage(refusal))
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(pass_on)
