@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import threading
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from timeline.blocks import ToolCall, ToolResult, UserPrompt
 from timeline.errors import ConversationNotFound, InvalidArgument
 from timeline.inspector.asked import AskedRows, AskedState
 from timeline.inspector.blocks import list_rows
+from timeline.inspector.onefile import collecting
 from timeline.inspector.onefile import page as page_module
 from timeline.inspector.onefile.collecting import Wish
 from timeline.inspector.onefile.modules import reached
@@ -28,6 +30,9 @@ from timeline.inspector.states import show_state
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from types import ModuleType
+
+    from timeline.inspector.onefile.collecting import Carried
 
 _RUN = """
 import { readFileSync } from "node:fs";
@@ -52,6 +57,33 @@ async def test_the_file_has_its_conversation_among_many_whose_ids_contain_its_ow
             await Timeline.open(store, f"cards {number}", policy=small_policy())
         _, carried = await one_file(store, "a", Wish())
     assert [row["id"] for row in carried.answers["conversations"]["conversations"]] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("module", "work"), [(collecting, "_clean"), (page_module, "written")], ids=["cleaned", "written"]
+)
+async def test_while_the_file_of_a_long_log_is_made_others_are_answered(
+    monkeypatch: pytest.MonkeyPatch, module: ModuleType, work: str
+) -> None:
+    """With 50,000 blocks it takes half a minute, in which the inspector would answer nobody."""
+    real, begun, answered = getattr(module, work), threading.Event(), threading.Event()
+
+    def waiting(carried: Carried) -> Any:
+        begun.set()
+        assert answered.wait(10), "the event loop waits for it"
+        return real(carried)
+
+    async def answer() -> None:
+        await anyio.to_thread.run_sync(begun.wait)
+        answered.set()
+
+    monkeypatch.setattr(module, work, waiting)
+    async with open_store("memory://") as store, anyio.create_task_group() as tasks:
+        timeline = await Timeline.open(store, "long", policy=small_policy())
+        await timeline.append(*(UserPrompt(text=f"Prompt {number}") for number in range(500)))
+        tasks.start_soon(answer)
+        _, carried = await one_file(store, timeline.id, Wish(redact=True))
+    assert len(carried.rows) > 500
 
 
 async def test_the_rows_are_those_of_the_api_at_every_version(tmp_path: Path) -> None:

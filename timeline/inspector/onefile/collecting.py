@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from timeline.answers.about import text_of
@@ -22,6 +23,7 @@ from timeline.inspector.family import show_family
 from timeline.inspector.onefile.histories import Histories, histories
 from timeline.inspector.reader import Reader
 from timeline.inspector.states import show_state
+from timeline.log.off_loop import off_loop
 from timeline.projection.explain import counted
 
 if TYPE_CHECKING:
@@ -102,7 +104,7 @@ async def collect(
     await _rows(reader, carried, wish, advance)
     await _answers(reader, carried)
     await _contexts(reader, carried, wish)
-    _clean(carried)
+    await off_loop(len(carried.rows), partial(_clean, carried))
     carried.left_out += [
         "What happened since it was exported, and other conversations.",
         "Other policies, and differences between contexts: `timeline simulate`, `timeline diff`.",

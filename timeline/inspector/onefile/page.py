@@ -14,6 +14,7 @@ from timeline.display.controls import show_controls
 from timeline.errors import InvalidArgument
 from timeline.inspector.onefile.collecting import collect
 from timeline.inspector.onefile.modules import ENTRY, import_map, styles
+from timeline.log.off_loop import off_loop
 from timeline.log.undisturbed import undisturbed
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ async def one_file(
 ) -> tuple[str, Carried]:
     """Return a conversation as one HTML file, with what it carries and what was left out."""
     carried = await undisturbed(store, partial(collect, store, conversation, wish, advance), conversation)
-    return written(carried), carried
+    return await off_loop(len(carried.rows), partial(written, carried)), carried
 
 
 def written(carried: Carried, *, framed: bool = False) -> str:
