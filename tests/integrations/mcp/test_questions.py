@@ -124,6 +124,25 @@ async def test_a_digest_that_would_fill_the_window_is_shortened(tmp_path: Path) 
         assert await pages(client, "digests", "digests")
 
 
+async def test_a_digest_of_thousands_of_unsaid_prompts_is_shortened(tmp_path: Path) -> None:
+    """The newest of them are named, and the others counted."""
+    db = tmp_path / "many.db"
+    async with open_store(db) as store:
+        timeline = await Timeline.open(store, "work", policy=small_policy(max_tokens=1_500))
+        asked = [UserPrompt(text=f"Write page {number}. Mind the colour of its lines.") for number in range(2_000)]
+        await timeline.append(*asked)
+        await timeline.compact()
+    async with asking(db, max_tokens=1_000) as client:
+        [digest] = (answer := await ask(client, "digests"))["digests"]
+        assert COUNTER.count(compact_json(answer)) <= 1_000
+        assert COUNTER.count(await text_of(client, "digests")) <= 1_000
+    shown = len(digest["unsaid_addresses"])
+    assert shown >= 5
+    async with open_store(db, readonly=True) as store:
+        [stored] = [found async for found in store.digests()]
+    assert shown + digest["left_out"]["unsaid"] == len(stored.unsaid) > 1_000
+
+
 async def test_pages_of_digests_miss_nothing_where_a_compaction_is_undone_between_them(db: Path) -> None:
     """A cursor is a place in the log: no row behind it moves up."""
     await record(db, "later")

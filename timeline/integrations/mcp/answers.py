@@ -77,7 +77,8 @@ class FoundRow(Frozen):
 class DigestRow(Frozen):
     """A compaction: the lists of its digest, or the entries of them that the filters select.
 
-    ``left_out`` counts the entries left out of each list; ``path`` and ``address`` are of the summary, which has all.
+    ``left_out`` counts the entries left out of each list; ``path`` and ``address`` are of the summary, which has all
+    but the ``unsaid`` prompts.
     ``duration`` is how many seconds the compaction took, where that was measured. ``unsaid_addresses`` are of the
     covered prompts of which something asked is neither said nor listed behind it.
     """
@@ -104,7 +105,9 @@ class DigestRow(Frozen):
             lines.append(f"  unsaid of what was asked: {', '.join(self.unsaid_addresses)}")
         for name, entries in self.entries.items():
             lines += [f"  {name}: {_line(entry)}" for entry in entries]
-        lines += [f"  {name}: {count} more; `read` the summary for all" for name, count in self.left_out.items()]
+        for name, count in self.left_out.items():
+            where = "older prompts of what was asked" if name == "unsaid" else "`read` the summary for all"
+            lines.append(f"  {name}: {count} more; {where}")
         return "\n".join(lines)
 
 

@@ -60,6 +60,8 @@ _PATHS: Final = 3
 """How many of an entry's paths an answer has, the newest."""
 _ENTRIES: Final = (20, 8, 3, 1)
 """How many entries of each list of a digest an answer has: the first number with which it fits."""
+_UNSAID: Final = 5
+"""For each of these entries, as many addresses of prompts that a compaction left unsaid."""
 _DIGITS: Final = 18
 """Most digits of a cursor that is a number: there are not as many rows."""
 _LARGE_PAGE: Final = 10_000
@@ -255,6 +257,10 @@ class Questions:
         """Return a compaction with as many entries of each list of a digest as fit an answer."""
         for most in _ENTRIES:
             entries: dict[str, Any] = _cut(digest.shortened(most).dump())
+            left_out = entries.pop("more", {})
+            unsaid = stored.unsaid[-_UNSAID * most :]  # the newest, as of an entry's paths
+            if len(unsaid) < len(stored.unsaid):
+                left_out = {**left_out, "unsaid": len(stored.unsaid) - len(unsaid)}
             row = DigestRow(
                 conversation=stored.conversation,
                 version=stored.version,
@@ -266,8 +272,8 @@ class Questions:
                 after_tokens=stored.after_tokens,
                 reverted_by=stored.reverted_by,
                 duration=stored.duration,
-                unsaid_addresses=tuple(str(Address(version, stored.conversation)) for version in stored.unsaid),
-                left_out=entries.pop("more", {}),
+                unsaid_addresses=tuple(str(Address(version, stored.conversation)) for version in unsaid),
+                left_out=left_out,
                 entries=entries,
             )
             if cost(row, self._counter) <= self._room:
