@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
 from typing import TYPE_CHECKING, Final
@@ -16,6 +17,7 @@ from timeline.store.addresses import without_password
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_VARIABLE: Final = "TIMELINE_MCP_TOKEN"
 _HOST: Final = "127.0.0.1"
 
 
@@ -23,11 +25,14 @@ async def mcp(db: str, only: Sequence[str], *, http: int | None, token: str | No
     """Serve a database until the client closes standard input or, with a port, until the process is stopped.
 
     Raises:
-        UsageProblem: the port is in use, or not allowed; or standard input is closed.
+        UsageProblem: the port is in use, or not allowed; standard input is closed; or the token is empty.
         InvalidArgument: the token is too short.
     """
     if http is None and sys.stdin is None:
         raise UsageProblem("standard input is closed, on which a client asks. Serve over HTTP instead, with --http.")
+    if http is not None and token is None and _VARIABLE in os.environ:  # empty, or it would be the token
+        problem = f"{_VARIABLE} is set, but empty, and the server would answer every user of this machine"
+        raise UsageProblem(f"{problem}. Give it the token, or unset it.")
     let_in = None if token is None else checked_token(token)
     async with only_reading(db) as store:
         from timeline.integrations.mcp import server  # noqa: PLC0415 - slow: report a wrong database first

@@ -105,6 +105,16 @@ async def test_a_server_changes_no_byte_of_the_database(db: Path) -> None:
     assert checksum(db) == before
 
 
+def test_an_empty_token_in_the_environment_opens_no_server(tmp_path: Path) -> None:
+    """As a secret that was not filled in leaves it: whoever sets the variable wants to let in few."""
+    db = tmp_path / "recorded.db"
+    asyncio.run(record(db, rounds=1))
+    command, env = [*stdio_command(db), "--http", "0"], {**os.environ, "TIMELINE_MCP_TOKEN": ""}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=env)
+    assert done.returncode == Exit.USAGE
+    assert done.stderr.startswith("timeline: TIMELINE_MCP_TOKEN is set, but empty")
+
+
 def test_clients_of_this_machine_are_served_over_http(tmp_path: Path) -> None:
     """At a port that the system chose; the line says which. A stream that nothing is sent on cannot be opened."""
     db = tmp_path / "recorded.db"
