@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.scenes import answer, apply, fold_of, prompt, window_of
 from timeline import policies
-from timeline.blocks import AssistantCompletion, Attachment, UserPrompt
+from timeline.blocks import AssistantCompletion, Attachment, TurnHeader, UserPrompt
 from timeline.events import BlocksPinned, BlocksRevealed
 from timeline.planning.costs import costs
 from timeline.planning.strip_chitchat import is_chitchat, plan_chitchat
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 POLICY: Final = policies.priority_chain()
 STEP: Final = StripChitchat()
+PICTURE: Final[dict[str, Any]] = {
+    "type": "image",
+    "source": {"type": "base64", "media_type": "image/png", "data": "aGk="},
+}
 
 
 def stripped(window: Window, step: StripChitchat = STEP) -> list[str]:
@@ -122,8 +126,14 @@ def test_pinned_and_revealed_prompts_stay() -> None:
 
 def test_a_prompt_with_data_of_its_own_stays() -> None:
     """A picture may come with few words."""
-    picture: dict[str, Any] = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
-    assert stripped(window_of(UserPrompt(text="ok", data=[picture]), answer(), prompt())) == []
+    assert stripped(window_of(UserPrompt(text="ok", data=[PICTURE]), answer(), prompt())) == []
+
+
+@pytest.mark.shows("000-17")
+def test_a_prompt_beside_a_picture_stays() -> None:
+    """`like this` says what the picture is for, however the two were appended."""
+    with_picture = [UserPrompt(text="like this"), Attachment(data=PICTURE), answer()]
+    assert stripped(window_of(*with_picture, UserPrompt(text="ok"), answer(), prompt())) == ["ok"]
 
 
 def test_attachments_are_no_chitchat() -> None:
@@ -143,10 +153,10 @@ def test_what_is_freed_is_what_the_account_says() -> None:
     assert plan_chitchat(fold.window, POLICY, STEP) is None
 
 
-def test_a_message_that_its_attachment_still_makes_up_is_not_freed() -> None:
+def test_a_message_that_its_header_still_makes_up_is_not_freed() -> None:
     """What a message costs besides its text is charged until nothing of it is shown."""
     policy = POLICY.model_copy(update={"message_tokens": 4})
-    fold = fold_of(UserPrompt(text="ok"), Attachment(text="a"), answer(), prompt())
+    fold = fold_of(TurnHeader(text="Turn 1"), UserPrompt(text="ok"), answer(), prompt())
     before = sum(costs(fold.window.items, policy))
     hide = plan_chitchat(fold.window, policy, STEP)
     assert hide is not None

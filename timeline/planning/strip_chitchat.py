@@ -9,13 +9,13 @@ them.
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from timeline.blocks import AssistantCompletion, UserPrompt
+from timeline.blocks import AssistantCompletion, Attachment, UserPrompt
 from timeline.events import BlocksHidden, Replacement
 from timeline.planning.collapse_stages import COLLAPSED_BY
 from timeline.planning.costs import changed_tokens
+from timeline.planning.messages import messages
 from timeline.planning.plans import HideDecision
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from timeline.policy.steps import StripChitchat
 
 REASON: Final = "chitchat"
+_SAID: Final = (UserPrompt, Attachment)
 _ASKING: Final = re.compile("[?\N{FULLWIDTH QUESTION MARK}\N{ARABIC QUESTION MARK}]")
 _EXCLAIMING: Final = re.compile("[!\N{FULLWIDTH EXCLAMATION MARK}]")
 _STRAIGHT: Final = "'"
@@ -108,9 +109,12 @@ def is_stripped(item: Item) -> bool:
 
 
 def _parts(items: Sequence[Item]) -> set[int]:
-    """Return the versions of the blocks that are parts of one message, which is longer than each of its parts."""
-    joined = [(one, two) for one, two in pairwise(items) if two.continues(one)]
-    return {item.version for pair in joined for item in pair}
+    """Return the versions of the user's blocks that make up a message with others of them: it says more than each does.
+
+    A picture beside a prompt is one of them, also where it was appended as an attachment.
+    """
+    said = ([p for p in part.indices if isinstance(items[p].block, _SAID)] for part in messages(items))
+    return {items[position].version for positions in said if len(positions) > 1 for position in positions}
 
 
 def _words(text: str) -> str:
