@@ -938,7 +938,7 @@ class Timeline(TimelineView):
         """Return the context to send to the model now, compacting first when it is above the trigger.
 
         Args:
-            system: the system prompt, a text or the provider's content parts; sent as it is.
+            system: the system prompt, a text or the provider's content parts; sent as it is, or not if it has no word.
             tools: the provider's tool schemas; sent as they are.
             ephemeral: texts for an uncached tail that is stored nowhere; the texts of `inject` come after them.
             now: time of the decisions and of the record.

@@ -363,6 +363,20 @@ async def test_without_a_system_prompt_the_first_message_stays_in_front() -> Non
 
 
 @pytest.mark.shows("001-14", "R-001-10")
+@pytest.mark.parametrize("blank", ["", "  \n", [], [{"type": "text", "text": ""}]])
+async def test_a_system_prompt_without_a_word_is_none(blank: Any) -> None:
+    """No wire sends it: the first message stays in front, and a change to no prompt at all is none of the prefix."""
+    timeline = await opened(MemoryStore(), policy=policies.keep_last(), summarizer=Scribe())
+    await timeline.append(UserPrompt(text=TASK), *talk(20))
+    await timeline.render(system=blank)
+    await timeline.compact()
+    context = await timeline.render()
+    assert [entry.text for entry in context.neutral.entries][:2] == [TASK, "## Session Summary (Round 1)\n\nhistory 1"]
+    assert context.account.fixed.system == 0
+    assert await payloads_of(timeline._store, "prefix.changed") == []
+
+
+@pytest.mark.shows("001-14", "R-001-10")
 @pytest.mark.parametrize("parts", [1, 2])
 async def test_a_long_first_message_stays_whole(parts: int) -> None:
     """25,002 tokens of 128,000, in one part or two, round after round; the newest ten and a summary are beside it."""

@@ -227,6 +227,9 @@ def prepared(
 ) -> tuple[JsonValue, Sequence[JsonValue], Sequence[str]]:
     """Check and repair the caller's parts of a request: system prompt, tools and ephemeral tail.
 
+    A system prompt without a word is none, since no wire sends it: the account counts nothing for it, a change between
+    the two is none of the prefix, and under [keep_last] the first message takes its place.
+
     Raises:
         InvalidArgument: one of the values cannot be sent.
     """
@@ -234,7 +237,16 @@ def prepared(
         checks.listed("system", system)
     checks.listed("tools", tools)
     checks.texts("ephemeral", ephemeral)
-    return _sendable("system", system), _sendable("tools", tools), _sendable("ephemeral", ephemeral)
+    prompt = _sendable("system", system)
+    is_blank = all(_is_blank(part) for part in (prompt if isinstance(prompt, list) else [prompt]))
+    return None if is_blank else prompt, _sendable("tools", tools), _sendable("ephemeral", ephemeral)
+
+
+def _is_blank(part: JsonValue) -> bool:
+    """Return whether a part of a system prompt is a text without a word, and no marker of the caller's."""
+    if isinstance(part, dict) and set(part) <= {"type", "text"} and part.get("type", "text") == "text":
+        part = part.get("text")
+    return part is None or (isinstance(part, str) and not part.strip())
 
 
 def joined_system(system: JsonValue, most: int | None) -> JsonValue:
