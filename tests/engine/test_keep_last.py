@@ -362,6 +362,24 @@ async def test_without_a_system_prompt_the_first_message_stays_in_front() -> Non
     assert (await timeline.verify()).ok
 
 
+@pytest.mark.shows("001-11", "001-66")
+async def test_after_a_cut_that_frees_too_little_the_next_try_waits_for_a_tenth_more() -> None:
+    """The tenth newest message has 160,000 tokens, and those before it too few; then the boundary passes it.
+
+    Nothing is done yet, since the messages grew by less than a tenth. Then all before the boundary is covered.
+    """
+    timeline = await opened(MemoryStore(), policy=policies.keep_last(max_tokens=200_000), summarizer=Scribe())
+    await timeline.append(*talk(9, 400), UserPrompt(text="h" * 640_000), *talk(9, 400)[1:], UserPrompt(text="q"))
+    refused = (await timeline.render(system=SYSTEM)).decisions
+    await timeline.append(*talk(4, 400)[1:])
+    waits = (await timeline.render(system=SYSTEM)).decisions
+    assert [(taken.kind, taken.reason) for taken in (*refused, *waits)] == [("refused", "no_progress")] * 2
+    await timeline.append(*talk(2, 32_000)[1:])
+    assert (await timeline.render(system=SYSTEM)).decisions == waits
+    await timeline.append(*talk(2, 40_000))
+    assert [taken.kind for taken in (await timeline.render(system=SYSTEM)).decisions] == ["compacted"]
+
+
 @pytest.mark.shows("001-14", "R-001-10")
 @pytest.mark.parametrize("blank", ["", "  \n", [], [{"type": "text", "text": ""}]])
 async def test_a_system_prompt_without_a_word_is_none(blank: Any) -> None:

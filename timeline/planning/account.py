@@ -340,7 +340,7 @@ def retry_growth(policy: Policy, visible_tokens: int) -> int:
     """Return by how many tokens the visible ones must grow after a refusal before the next try (design: Invariants).
 
     They must grow by as much as a compaction has to free. A policy without a least progress tries again as soon as
-    anything was appended, as [priority_chain] and [keep_ratio] do before each model call.
+    anything was appended, as [priority_chain], [keep_ratio] and [prune_then_summarize] do before each model call.
     """
     return max(1, least_progress(policy, visible_tokens))
 
