@@ -305,6 +305,21 @@ async def test_the_shrinking_of_stage_data_counts_before_another_recent_stage_is
     assert context.account.total <= 13_600
 
 
+@pytest.mark.shows("000-35", "000-36")
+async def test_a_recent_stage_of_a_few_words_is_taken_with_the_one_behind_it() -> None:
+    """The short texts free enough, but its messages cost less than the line: alone it would be refused."""
+    timeline = await talking(policies.priority_chain(max_tokens=16_000), summarizer=Mute())
+    for name, tokens in (("A", 1), ("B", 200), ("C", 200)):
+        await through(timeline, name, tokens, number=2, short=name * 280, detailed=name * 1_000)
+    await timeline.enter_stage("d", "D")
+    before = (await timeline.render(record=False)).account.total
+    await timeline.append(prompt(20), answer(13_600 - before - 40 + 500), prompt(20))
+    context = await timeline.render()
+    [summary] = context.window.summaries
+    assert summary.block.text.startswith("[The messages of these stages are out of view: A; B. ")
+    assert context.account.total <= 13_600
+
+
 @pytest.mark.shows("000-36", "R-000-18")
 @pytest.mark.parametrize("number", [0, 10], ids=["without messages", "collapsed by P2"])
 async def test_without_messages_to_take_from_a_recent_stage_its_data_stays_in_detail(number: int) -> None:

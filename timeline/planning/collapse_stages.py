@@ -98,11 +98,15 @@ class _Run:
         self.stages: list[StageApproved] = []
 
     def plan(self) -> Plan | Refusal:
-        """Plan to cover the first stages of the run: one, and one more until the target is met."""
+        """Plan to cover the first stages of the run: one, and one more until the target is met and enough is freed.
+
+        A first stage that costs less than the line may meet the target by its stage data alone; it goes with the next.
+        """
         ranges = self.ranges
         plan = self._plan(1)
         for number in range(2, len(self.stages) + 1):
-            if ranges.total(plan.expected_tokens) - self._data_freed(plan) <= ranges.before.target:
+            meets_target = ranges.total(plan.expected_tokens) - self._data_freed(plan) <= ranges.before.target
+            if meets_target and ranges.frees_enough(plan.expected_tokens):
                 break
             plan = self._plan(number)
         return ranges.judged(plan)
