@@ -11,6 +11,7 @@ from tests.bench.growth import cycles
 from tests.log.counted import Counted
 from tests.scenes import AT, Scribe, after, answer, call, opened, result, small_policy, turn
 from timeline import Timeline, open_store
+from timeline.audit.deep import verify_deep
 from timeline.blocks import UserPrompt
 from timeline.errors import ConversationNotFound, HistoryUnavailable
 from timeline.events import ABANDONED, BlocksHidden, CompactionReverted, Covers, NewEvent, Replacement, event_id
@@ -25,6 +26,7 @@ from timeline.log.history import (
     reverted_versions,
 )
 from timeline.store.memory import MemoryStore
+from timeline.usage import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -160,6 +162,26 @@ async def test_a_log_without_snapshots_of_its_past_is_folded_from_its_beginning(
     near = [(await timeline.at(version)).window for version in range(1, timeline.version + 1)]
     await store.replace_waypoints("c", [], dropped=await store.waypoints("c"))
     assert [(await timeline.at(version)).window for version in range(1, timeline.version + 1)] == near
+
+
+async def test_a_snapshot_that_says_less_of_the_reported_usage_is_completed_from_the_log() -> None:
+    """Those of the first version that measured it do not say whether the newest figure followed: here it did not."""
+    store = MemoryStore()
+    timeline = await opened(store, policy=POLICY, summarizer=Scribe())
+    for input_tokens in (3_000, 500):
+        await timeline.append(*turn(1_500))
+        await timeline.render(now=AT)
+        await timeline.record_model_call(Usage(input_tokens=input_tokens), model="m", now=AT)
+    await timeline.compact(now=AT)
+    snapshot = (await store.load_window("c")).snapshot
+    assert snapshot is not None
+    assert not timeline.window.reported.followed
+    reported = snapshot.state["reported"]
+    assert isinstance(reported, list)
+    earlier = snapshot.model_copy(update={"state": {**snapshot.state, "reported": reported[:-1]}})
+    await store.replace_snapshot("c", earlier)
+    assert (await load_fold(store, "c")).window == (await fold_history(store, "c")).window
+    assert (await verify_deep(store)).ok
 
 
 async def test_a_loaded_fold_knows_the_time_of_the_newest_event() -> None:

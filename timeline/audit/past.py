@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from timeline.audit.ways_back import WaysBack
 from timeline.errors import HistoryUnavailable, StoreCorrupt
 from timeline.fold.fold import HistoryNeeded
-from timeline.fold.snapshot import is_due, take_snapshot
+from timeline.fold.snapshot import has_reports, is_due, take_snapshot
 from timeline.log.history import base_fold, fold_history, undos
 
 if TYPE_CHECKING:
@@ -131,11 +131,11 @@ async def _waypoint(store: EventStore, id_: str, version: int) -> Snapshot | Non
 
 
 def _same(made: Snapshot, stored: Snapshot | None) -> bool:
-    return (
-        stored is not None
-        and (made.version, made.window_start, made.blocks) == (stored.version, stored.window_start, stored.blocks)
-        and all(made.state.get(name) == value for name, value in stored.state.items())
-    )
+    if stored is None:
+        return False
+    said = {name: value for name, value in stored.state.items() if name != "reported" or has_reports(stored)}
+    is_there = (made.version, made.window_start, made.blocks) == (stored.version, stored.window_start, stored.blocks)
+    return is_there and all(made.state.get(name) == value for name, value in said.items())
 
 
 async def _newest(store: EventStore, id_: str) -> Snapshot | None:

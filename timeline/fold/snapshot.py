@@ -99,8 +99,9 @@ def counts_calls(snapshot: Snapshot) -> bool:
 
 
 def has_reports(snapshot: Snapshot) -> bool:
-    """Return whether a snapshot says what the provider reported; those of earlier releases do not."""
-    return "reported" in snapshot.state
+    """Return whether a snapshot says all of what the provider reported; those of earlier releases say less of it."""
+    stored: Any = snapshot.state.get("reported", ())
+    return len(stored) == len(Reported._fields)
 
 
 def has_changes(snapshot: Snapshot) -> bool:
@@ -144,7 +145,7 @@ def restore(
         if not isinstance(known, int):
             raise InvalidArgument("calls", "is needed for a snapshot that does not count the model calls")
         stored: Any = snapshot.state.get("reported")
-        reports = reported if stored is None else Reported.parse(stored)
+        reports = Reported.parse(stored) if has_reports(snapshot) else reported
         if reports is None:
             raise InvalidArgument("reported", "is needed for a snapshot that does not say what the provider reported")
         before = _changes(snapshot, changes)
