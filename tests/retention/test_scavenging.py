@@ -8,6 +8,7 @@ import anyio.lowlevel
 import pytest
 
 from timeline import policies
+from timeline.audit.deep import verify_deep
 from timeline.audit.replay import find_context, rebuild_contexts, recorded_contexts
 from timeline.blocks import AssistantCompletion, UserPrompt
 from timeline.errors import (
@@ -21,6 +22,7 @@ from timeline.errors import (
 from timeline.events import NewEvent, event_id
 from timeline.events.other_payloads import CompactionStarted
 from timeline.lifecycle import recorded
+from timeline.log.history import load_fold
 from timeline.portable import Exported, export_log, import_copy, read_copies
 from timeline.ports import StoppedClock, Summary
 from timeline.retention import Budget, Kept, kept, rehearse, scavenge, scavenging
@@ -69,6 +71,29 @@ async def worked(store: EventStore, id_: str = "cards", *, turns: int = 30, told
 async def store() -> MemoryStore:
     """Give an empty store."""
     return MemoryStore()
+
+
+async def test_what_a_snapshot_of_an_earlier_version_does_not_say_is_kept_before_the_log_loses_it(
+    store: MemoryStore,
+) -> None:
+    """A program that runs on knows it: here, how often something that was sent before was rewritten."""
+    timeline = await worked(store)
+    path = timeline.window.items[-1].block.path
+    await timeline.hide(path)
+    await timeline.reveal(path)
+    timeline = await worked(store)
+    stored = (await store.load_window("cards")).snapshot
+    assert stored is not None
+    state = {name: value for name, value in stored.state.items() if name != "reported"}
+    await store.replace_snapshot("cards", stored.model_copy(update={"state": state}))
+    await store.replace_waypoints("cards", [], dropped=await store.waypoints("cards"))
+    await timeline.set_retention("window")
+    await scavenge(store)
+    assert (await store.info("cards")).first_version > 1
+    assert (await load_fold(store, "cards")).window == timeline.window
+    await timeline.append({"type": "user.prompt", "text": "Write one more. " * 200})
+    await timeline.compact()
+    assert (await verify_deep(store)).ok
 
 
 @pytest.mark.shows("002-62")

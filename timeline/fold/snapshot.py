@@ -113,6 +113,11 @@ def has_changes(snapshot: Snapshot) -> bool:
     return "changes" in snapshot.state or not any(item.get("changed_at", 0) > item["version"] for item in items)
 
 
+def is_complete(snapshot: Snapshot) -> bool:
+    """Return whether a fold is restored from a snapshot without figures that are read from the log before it."""
+    return counts_calls(snapshot) and has_reports(snapshot) and has_changes(snapshot)
+
+
 def restore(
     conversation: str,
     snapshot: Snapshot | None,

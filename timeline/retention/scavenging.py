@@ -18,7 +18,10 @@ import anyio
 
 from timeline import checks
 from timeline.blocks import instant_text
-from timeline.errors import ScavengeInProgress
+from timeline.errors import ScavengeInProgress, VersionConflict
+from timeline.fold.snapshot import is_complete, take_snapshot
+from timeline.log.history import restored
+from timeline.log.stored import busy
 from timeline.log.times import after
 from timeline.ports import Removal, SystemClock
 from timeline.retention.plan import SOMETHING_MAY_GO, Stays, hindrance, nothing_went, stays
@@ -36,6 +39,7 @@ LEASE: Final = timedelta(seconds=5)
 """How long a lease lasts unless it is renewed; a runner that was killed keeps others out for so long."""
 _RENEWED_AFTER: Final = 1.5
 _PAUSE: Final = 0.1
+_TRIES: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +215,26 @@ async def _ids(store: EventStore, conversations: Iterable[str] | None) -> list[s
     return [(await store.info(id_)).id for id_ in dict.fromkeys(conversations)]
 
 
+async def _complete_snapshot(store: EventStore, id_: str) -> None:
+    """Write the snapshot of an earlier release anew with what it lacks, before the events that say it are removed.
+
+    It begins again if an append came in between: a new snapshot would bring back content that was redacted just then.
+    """
+    for _ in range(_TRIES):
+        stored = await store.load_window(id_)
+        snapshot = stored.snapshot
+        if snapshot is None or is_complete(snapshot):
+            return
+        events = [event for event in stored.events if event.version <= snapshot.version]
+        made = take_snapshot(await restored(store, id_, snapshot, events))
+        try:
+            await store.replace_snapshot(id_, made, expected=stored.info.version)
+        except VersionConflict:
+            continue
+        return
+    raise busy(id_)
+
+
 def _found(conversation: str, reason: Stays, removal: Removal) -> ScavengedConversation:
     if not removal.events:
         return ScavengedConversation(conversation, reason or nothing_went(removal), fork=removal.fork)
@@ -290,6 +314,7 @@ class _Run:
                 return True, _found(id_, reason, done)
             if not await self._next_step():
                 return False, _found(id_, "", done)
+            await _complete_snapshot(self.store, id_)
             step = await self.store.remove(id_, after=done.reached, most=self._most())
             self.events += step.events
             done = Removal(
