@@ -66,6 +66,8 @@ ALLOWED = {
     ("timeline.cli", "os.open"): "the null device",
     ("timeline.cli.inspecting", "webbrowser.open"): NO_FILE,
     ("timeline.cli.output", "shutil.get_terminal_size"): NO_FILE,
+    ("timeline.integrations.mcp.server", "FileIO"): "standard input, by its descriptor",
+    ("timeline.integrations.mcp.server", "io.FileIO"): "imports that",
 }
 CONVERSATIONS = {
     "Timeline.open",
