@@ -314,7 +314,8 @@ class _Run:
                 return True, _found(id_, reason, done)
             if not await self._next_step():
                 return False, _found(id_, "", done)
-            await _complete_snapshot(self.store, id_)
+            if not done.reached:
+                await _complete_snapshot(self.store, id_)
             step = await self.store.remove(id_, after=done.reached, most=self._most())
             self.events += step.events
             done = Removal(
