@@ -24,6 +24,7 @@ TimelineError
 │   ├── ConversationErased (LookupError) the conversation was erased; its id can never be used again
 │   ├── ForksRemain                      forks share the past of a conversation that is to be erased
 │   ├── UnderLegalHold                   a legal hold forbids to remove anything
+│   ├── RemovedMeanwhile                 content was removed from a conversation while it was exported or copied
 │   ├── VersionConflict                  another writer appended first
 │   ├── DuplicateEvent                   an event id is in the log already, from another append or with other content
 │   ├── PathTaken                        a path is in use in this conversation
