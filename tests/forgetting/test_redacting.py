@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import re
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime
 from functools import partial
 from itertools import count
@@ -19,8 +19,24 @@ from tests.scenes import Scribe
 from timeline import Timeline, open_store, policies
 from timeline.audit.deep import verify_deep
 from timeline.blocks import AssistantCompletion, ToolCall, ToolResult, UserPrompt
-from timeline.errors import BlockNotFound, CallUnavailable, ContextUnavailable, InvalidArgument, UnderLegalHold
-from timeline.events import BlockAppended, BlockRedacted, BlocksHidden, CompactionCompleted, ContextRendered
+from timeline.errors import (
+    BlockNotFound,
+    BlockProtected,
+    CallUnavailable,
+    CompactionRefused,
+    ContextUnavailable,
+    InvalidArgument,
+    UnderLegalHold,
+)
+from timeline.events import (
+    BlockAppended,
+    BlockRedacted,
+    BlocksHidden,
+    CompactionCompleted,
+    ContextRendered,
+    event_id,
+    new_event,
+)
 from timeline.events.encoding import encode_payload
 from timeline.events.other_payloads import FrameworkEntry
 from timeline.forgetting import find_subject, redact
@@ -30,11 +46,11 @@ from timeline.store.memory import MemoryStore
 from timeline.usage import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
     from pathlib import Path
 
     from timeline.blocks import Block
-    from timeline.ports import EventStore, ForksOnErase
+    from timeline.ports import EventStore, ForksOnErase, Rewriting
 
 WHY = "a password"
 
@@ -228,6 +244,110 @@ async def test_a_redaction_reads_the_log_once() -> None:
     store.events = 0
     await timeline.redact(timeline.window.items[-1].block.path, WHY)
     assert store.events < 2 * last
+
+
+class _Growing(Counted):
+    """A store in which another block comes right before each of the first redactions."""
+
+    times = 3
+
+    async def rewrite(self, parts: Sequence[Rewriting], **options: Any) -> dict[str, int]:
+        """Append a block, so that the redaction comes too late."""
+        if self.times:
+            self.times -= 1
+            at = (await self.info("cards")).updated_at
+            late = UserPrompt(text="Go on.").placed(turn_id="late", path=f"late.{self.times}", at=at)
+            appended = BlockAppended(block=late, tokens=2, counter="chars4")
+            await self.append("cards", [new_event(event_id(at), at, appended)])
+        return await super().rewrite(parts, **options)
+
+
+async def test_a_conversation_that_grows_while_it_is_read_is_read_on_and_not_anew() -> None:
+    """An agent may work in it: an append that comes too soon costs what was appended, and not another look at all."""
+    store = _Growing()
+    timeline = await Timeline.open(store, "cards")
+    await timeline.append(*(UserPrompt(text=f"Prompt {number}. " + PLAIN * (number == 20)) for number in range(40)))
+    store.events = 0
+    await redact(store, "cards", "@22", WHY)
+    assert (store.times, left_in(await everything_of(store))) == (0, 0)
+    assert store.events < 2 * 40
+    assert (await timeline.verify()).ok
+
+
+async def _at_work(store: EventStore) -> tuple[Timeline, str]:
+    """Return a conversation that was compacted, with a secret behind that, and the secret's path."""
+    timeline = await Timeline.open(store, "cards", policy=policies.cut_point(max_tokens=2_000, keep_recent_tokens=500))
+    for number in range(3):
+        await timeline.append(UserPrompt(text=f"Write card {number}. " * 80))
+    await timeline.compact()
+    made = ToolResult(call_id="1", text=f"Deployed with {PLAIN}. " + "All is well. " * 250)
+    [_, result] = await timeline.append(ToolCall(call_id="1", name="bash", arguments={"command": "make"}), made)
+    await timeline.append(ToolCall(call_id="before", name="recall", arguments={"path": result.path}))
+    return timeline, result.path
+
+
+async def _grow(timeline: Timeline, _: str) -> None:
+    await timeline.append(UserPrompt(text="Write one more card. " * 90))
+    await timeline.render()
+
+
+async def _compact(timeline: Timeline, _: str) -> None:
+    await timeline.append(UserPrompt(text="Write one more card. " * 150))
+    with suppress(CompactionRefused):  # most of what it would cover is redacted by then
+        await timeline.compact()
+
+
+async def _undo(timeline: Timeline, _: str) -> None:
+    await timeline.undo_compaction()
+    await _compact(timeline, _)
+
+
+async def _hide(timeline: Timeline, path: str) -> None:
+    with suppress(BlockProtected):  # it is redacted by then
+        await timeline.hide(path, text=f"[it said {PLAIN}]")
+
+
+async def _ask(timeline: Timeline, path: str) -> None:
+    call = ToolCall(call_id="late", name="recall", arguments={"path": path})
+    await timeline.append(call, ToolResult(call_id="late", text=f"Deploy with {PLAIN}."))
+
+
+async def _answer(timeline: Timeline, _: str) -> None:
+    await timeline.append(ToolResult(call_id="before", text=f"Deploy with {PLAIN}."))
+
+
+async def _go_back(timeline: Timeline, _: str) -> None:
+    await timeline.go_back()
+
+
+async def _fork(timeline: Timeline, _: str) -> None:
+    await timeline.fork(conversation="fork")
+
+
+@pytest.mark.parametrize(
+    "happens",
+    [_grow, _compact, _undo, _hide, _ask, _answer, _go_back, _fork],
+    ids=lambda happens: happens.__name__.strip("_"),
+)
+async def test_whatever_happens_while_a_block_is_redacted_nothing_of_it_is_left(
+    happens: Callable[[Timeline, str], Awaitable[None]],
+) -> None:
+    """Between any two steps of the redaction: what came meanwhile is read as well, or all of it once more."""
+    for step in count(1):
+        async with open_store("memory://") as store:
+            timeline, path = await _at_work(store)
+            meanwhile = Meanwhile(store, partial(happens, timeline, path), step)
+            await redact(meanwhile.as_store, "cards", path, WHY, text=PLAIN)
+            if not meanwhile.has_happened:
+                assert step > 10
+                return
+            log = [event async for event in store.read("cards")]
+            if isinstance(log[-1].payload, BlockRedacted):  # else it came behind the redaction
+                assert left_in(await everything_of(store)) == 0, step
+                assert left_in((await contexts_of(timeline)).encode()) == 0, step
+            assert all("card" in done.block.text for done in timeline.window.summaries), step
+            assert (await verify_deep(store)).ok, step
+            assert (await timeline.verify()).ok, step
 
 
 async def test_a_block_of_the_shared_past_is_erased_from_the_fork_too(store: EventStore) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from timeline import checks
 from timeline.audit.replay import overwritten_blocks
@@ -28,6 +28,7 @@ from timeline.events import (
     BlockRedacted,
     BlocksHidden,
     CompactionCompleted,
+    CompactionReverted,
     ContextRendered,
     ConversationOpened,
     ModelCalled,
@@ -50,6 +51,7 @@ from timeline.log.in_turns import in_turns
 from timeline.log.off_loop import in_thread
 from timeline.log.stored import busy
 from timeline.log.times import time_of_append
+from timeline.log.undisturbed import removed_since, seen
 from timeline.log.wakeups import notify
 from timeline.ports import ErasureReport, Rewriting, SystemClock
 from timeline.retention.setting import kept
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
     from timeline.blocks import Block
     from timeline.errors import TimelineError
     from timeline.events import Payload
+    from timeline.log.undisturbed import LogAsSeen
     from timeline.ports import Clock, ConversationInfo, EventStore
 
 _T = TypeVar("_T")
@@ -198,9 +201,12 @@ async def _written(  # noqa: PLR0917 - what `redact` is given
     clock: Clock | None = None,
 ) -> _Written:
     """Redact in the store; its files still hold the bytes."""
+    plan: _Plan | None = None
     for _ in range(_TRIES):
         try:
-            plan = await _planned(store, conversation, places, reason, text)
+            if plan is None or not await plan.goes_on():
+                plan = None
+                plan = await _planned(store, conversation, places, reason, text)
             counts = await plan.carry_out(now, clock or SystemClock())
         except VersionConflict:
             continue
@@ -291,18 +297,27 @@ async def _path_of(store: EventStore, conversation: str, version: int) -> str:
     return ""
 
 
-class _GoneThrough(NamedTuple):
-    """A conversation that was read to its end.
+@dataclass(slots=True)
+class _Reading:
+    """A conversation that was read up to a version, with what is written anew up to there.
 
     Attributes:
+        info: the conversation as it was read.
+        before: what it was before, to find out whether content was removed from it since.
         rewriter: knows what is written anew.
         gone: scavenged versions that are redacted, each with the reason.
         values: the new hash of each stored text that is replaced, by the old one.
+        undone: versions of compactions that are undone.
+        behind_base: whether it was read beyond what was scavenged.
     """
 
+    info: ConversationInfo
+    before: LogAsSeen | None
     rewriter: Rewriter
     gone: dict[int, str]
     values: dict[str, str]
+    undone: frozenset[int]
+    behind_base: bool
 
 
 @dataclass(slots=True)
@@ -328,6 +343,11 @@ class _Plan:
     """The first redacted version; 0 where only stored texts are redacted."""
     covering: dict[str, None] = field(default_factory=dict)
     """The places of summaries of scavenged blocks, in the order of the log."""
+    quotes: Quotes = field(default_factory=Quotes)
+    read: dict[str, _Reading] = field(default_factory=dict)
+    """The conversations, parents first."""
+    since: int = 0
+    """Forks that share this version are among them."""
 
     async def made(self, conversation: str) -> _Plan:
         """Read every conversation that shares what goes, parents first, and decide what it is to hold."""
@@ -336,54 +356,92 @@ class _Plan:
         quotes = Quotes(tuple(dict.fromkeys((*texts, *quotes.texts))))
         if sum(map(len, quotes.texts)) > _LONG:
             quotes = await in_thread(quotes.prepared)
+        self.quotes = quotes
         own = await self.store.info(conversation)
         versions = self.wanted.versions
         self.owners = {version: await owner_of(self.store, own, version) for version in versions}
         # An event that quotes the content may be older than it, and shared with forks that do not have the content.
-        probe = await self._gone_through(own, quotes, {}, 0)
+        probe = await self._gone_through(own, {}, 0)
         first = min([*versions, *probe.rewriter.payloads], default=own.version)
-        self.first = first if versions else 0
+        self.first, self.since = first if versions else 0, first
         oldest = await self.store.info(await owner_of(self.store, own, first) or conversation)
         for info in await _family(self.store, oldest, first):
             if (await kept(self.store, info.id)).legal_hold:
                 raise UnderLegalHold(info.id)
-            again = info.base or (info.id, info.version) != (own.id, own.version)
-            known = self._inherited(info, self.shared)
-            self._rewrite(info, await self._gone_through(info, quotes, known, info.base) if again else probe, quotes)
+            is_read = info.id == own.id and not info.base and await self._read_on(probe, info)
+            shared = self._inherited(info, self.shared)
+            self._rewrite(probe if is_read else await self._gone_through(info, shared, info.base))
         return self
 
-    async def _gone_through(
-        self, info: ConversationInfo, quotes: Quotes, shared: Mapping[int, Payload], base: int
-    ) -> _GoneThrough:
-        """Go through a conversation; see `_GoneThrough`."""
+    async def goes_on(self) -> bool:
+        """Take what was appended to the conversations since they were read; return whether the plan holds with that.
+
+        A conversation that an agent works in grows faster than a long log is read. Where content was removed meanwhile,
+        a compaction undone, a redacted block recalled or a fork begun, the plan has to be made anew.
+        """
+        read, self.read, self.parts = self.read, {}, []
+        family = await _family(self.store, await self.store.info(next(iter(read))), self.since)
+        if [info.id for info in family] != [*read]:
+            return False
+        for info in family:
+            reading = read[info.id]
+            if not await self._read_on(reading, info):
+                return False
+            self._rewrite(reading)
+        return True
+
+    async def _read_on(self, reading: _Reading, info: ConversationInfo) -> bool:
+        """Read what was appended to a conversation; return whether what is written anew holds with that."""
+        if reading.before is None or await removed_since(self.store, info.id, reading.before):
+            return False
+        after = reading.info.version
+        late = [event async for event in in_turns(self.store.read(info.id, after=after, until=info.version))]
+        if any(isinstance(event.payload, BlockRedacted | CompactionReverted) for event in late):
+            return False
+        if reading.rewriter.may_be_recalled(late, self.wanted.paths):
+            return False
+        reading.values = reading.rewriter.values = await self._values_of(info)
+        reading.info = info
+        await self._take(reading, after)
+        return True
+
+    async def _gone_through(self, info: ConversationInfo, shared: Mapping[int, Payload], base: int) -> _Reading:
+        """Go through a conversation to its end."""
+        before = await seen(self.store, info.id)
         done = await overwritten_blocks(self.store, info.id)
         shown = {
             v for v, owner in self.owners.items() if v not in done and await owner_of(self.store, info, v) == owner
         }
         visible = {v: self.reason for v in self.wanted.blocks if v in shown}
-        values = await self._values_of(info, quotes)
+        values = await self._values_of(info)
         gone = {v: self.reason for v in self.wanted.scavenged if v in shown}
         targets = visible | await recalled(self.store, info.id, self.wanted.paths, visible | gone)
-        without = await reverted_versions(self.store, info.id)
-        fold = await base_fold(self.store, info.id, without=without)
-        behind_base = not fold.version
+        undone = frozenset(await reverted_versions(self.store, info.id))
+        fold = await base_fold(self.store, info.id, without=undone)
         rewriter = Rewriter(
             fold,
             targets,
-            quotes,
+            self.quotes,
             texts=[block.text for block in self.wanted.blocks.values()],
             answered={block.call_id for block in self.wanted.blocks.values() if isinstance(block, ToolResult)},
             values=values,
             shared=shared,
             base=base,
         )
-        async for event in in_turns(self.store.read(info.id, until=info.version)):
-            if not behind_base and event.version > fold.version:
-                behind_base = True
-                anew = {**shared, **rewriter.payloads}
-                fold = await base_anew(self.store, info.id, without, anew, values, quotes)
+        reading = _Reading(info, before, rewriter, gone, values, undone, behind_base=not fold.version)
+        await self._take(reading)
+        return reading
+
+    async def _take(self, reading: _Reading, after: int = 0) -> None:
+        """Read a conversation on, from behind a version up to where it is."""
+        info, rewriter = reading.info, reading.rewriter
+        async for event in in_turns(self.store.read(info.id, after=after, until=info.version)):
+            if not reading.behind_base and event.version > rewriter.fold.version:
+                reading.behind_base = True
+                anew = {**rewriter.shared, **rewriter.payloads}
+                fold = await base_anew(self.store, info.id, reading.undone, anew, reading.values, self.quotes)
                 rewriter.go_on_from(fold, event.at)
-            if isinstance(event.payload, CompactionCompleted) and any(v in event.payload.covers for v in gone):
+            if isinstance(event.payload, CompactionCompleted) and any(v in event.payload.covers for v in reading.gone):
                 self.covering[f"{event.conversation}@{event.version}"] = None
             block = appended_block(event.payload)
             if isinstance(event.payload, CompactionCompleted) or (block is not None and len(block.text) > _LONG):
@@ -391,11 +449,11 @@ class _Plan:
             else:
                 rewriter.take(event)
             self.newest[info.id] = event.at
-        return _GoneThrough(rewriter, gone, values)
 
-    def _rewrite(self, info: ConversationInfo, through: _GoneThrough, quotes: Quotes) -> None:
+    def _rewrite(self, reading: _Reading) -> None:
         """Decide what a conversation is to hold."""
-        rewriter, gone, values = through
+        info, rewriter, gone, values = reading.info, reading.rewriter, reading.gone, reading.values
+        self.read[info.id] = reading
         targets = dict(rewriter.targets)
         payloads = self._inherited(info, self.shared) | rewriter.payloads
         self.shared[info.id] = payloads
@@ -412,7 +470,7 @@ class _Plan:
                 [],
                 rewriter.payloads,
                 [*targets, *gone],
-                partial(snapshot_anew, payloads=payloads, values=values, quotes=quotes),
+                partial(snapshot_anew, payloads=payloads, values=values, quotes=self.quotes),
                 None if opened is None else opened.title,
             )
         )
@@ -423,11 +481,11 @@ class _Plan:
         parent = "" if info.parent is None or not info.base else info.parent.conversation
         return {version: known for version, known in of.get(parent, {}).items() if version <= info.base}
 
-    async def _values_of(self, info: ConversationInfo, quotes: Quotes) -> dict[str, str]:
+    async def _values_of(self, info: ConversationInfo) -> dict[str, str]:
         """Return, by the old hash, the new hash of each stored text of a conversation that quotes redacted content."""
         held = await self.store.values(await texts_of(self.store, info))
         for hash_, old in held.items():
-            new = quotes.out_of_value(old)
+            new = self.quotes.out_of_value(old)
             if new == old and hash_ in self.wanted.values:
                 new = compact_json(TOMBSTONE)
             if new != old:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args, get_origin
 from pydantic import BaseModel
 
 from timeline.audit.redacting import Eraser, without_hash
-from timeline.blocks import StageDigest, ToolCall, instant_text
+from timeline.blocks import StageDigest, ToolCall, ToolResult, instant_text
 from timeline.events import (
     ABRIDGED,
     BlockAppended,
@@ -42,7 +42,7 @@ from timeline.frozen import compact_json
 from timeline.log.in_turns import in_turns
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from datetime import datetime
 
     from timeline.blocks import Block
@@ -111,6 +111,28 @@ class Rewriter:
                 self.payloads[event.version] = new
                 self.checksums[event.version] = _checksum(event, new)
         self._fold(event, new or old)
+
+    def may_be_recalled(self, events: Iterable[Event], paths: Mapping[int, str]) -> bool:
+        """Return whether one of further events may repeat a redacted block: asks the recall tool for it, or answers.
+
+        Args:
+            events: behind those that were taken.
+            paths: by version the path of each block that may go.
+        """
+        names = {*paths.values(), *(f"{SIGN}{version}" for version in paths)}
+        late = CallVersions()
+        for event in events:
+            block = appended_block(event.payload)
+            if isinstance(block, ToolCall):
+                late.add(event.version, block)
+                if asked_for(block) in names:
+                    return True
+            elif isinstance(block, ToolResult) and late.answered(block) is None:
+                call = self._calls.answered(block)
+                item = None if call is None else self.fold.live(call)
+                if call is not None and (item is None or asked_for(item.block) in names):
+                    return True  # of a call that is out of view nobody knows here what it asked for
+        return False
 
     def go_on_from(self, fold: Fold, at: datetime) -> None:
         """Go on from a fold of all earlier events in their new form, and redact the targets in its window."""
@@ -246,7 +268,7 @@ def _checksum(event: Event, payload: Payload) -> str:
     return checksum(event.conversation, event.version, event.id, event.type, event.schema_version, at, text)
 
 
-def asked_for(block: Block) -> str | None:
+def asked_for(block: Block | None) -> str | None:
     """Return the path or address that a call asks the recall tool for, whose result repeats the block there."""
     if not isinstance(block, ToolCall) or block.name != RECALL or not isinstance(block.arguments, dict):
         return None
