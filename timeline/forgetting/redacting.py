@@ -205,7 +205,6 @@ async def _written(  # noqa: PLR0917 - what `redact` is given
     for _ in range(_TRIES):
         try:
             if plan is None or not await plan.goes_on():
-                plan = None
                 plan = await _planned(store, conversation, places, reason, text)
             counts = await plan.carry_out(now, clock or SystemClock())
         except VersionConflict:
@@ -213,7 +212,8 @@ async def _written(  # noqa: PLR0917 - what `redact` is given
         except ConversationErased as erased:
             if erased.conversation == conversation:
                 raise
-            continue  # its parent was erased meanwhile, and it keeps a copy; or one of its forks was
+            plan = None  # its parent was erased meanwhile, and it keeps a copy; or one of its forks was
+            continue
         return plan.written(counts)
     raise busy(conversation)
 
