@@ -45,7 +45,7 @@ from timeline.forgetting.quotes import Quotes
 from timeline.forgetting.rewriting import Rewriter, recalled
 from timeline.forgetting.snapshots import base_anew, snapshot_anew
 from timeline.frozen import compact_json, sha256_hex
-from timeline.log.blocks_by_name import find_block
+from timeline.log.blocks_by_name import FoundBlock, find_block
 from timeline.log.history import base_fold, reverted_versions
 from timeline.log.in_turns import in_turns
 from timeline.log.off_loop import in_thread
@@ -57,12 +57,12 @@ from timeline.ports import ErasureReport, Rewriting, SystemClock
 from timeline.retention.setting import kept
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from timeline.blocks import Block
     from timeline.errors import TimelineError
-    from timeline.events import Payload
+    from timeline.events import Event, Payload
     from timeline.log.undisturbed import LogAsSeen
     from timeline.ports import Clock, ConversationInfo, EventStore
 
@@ -259,6 +259,9 @@ def report_of(written: Sequence[_Written]) -> ErasureReport:
 
 async def _wanted(store: EventStore, conversation: str, places: Sequence[str], text: str) -> _Wanted:
     found = _Wanted()
+    addresses = {place: parse_address(place) for place in places}
+    versions = {address.version for address in addresses.values() if address is not None}
+    plain = {event.version: event for event in await store.read_versions(conversation, sorted(versions))}
     for place in places:
         if place.startswith(VALUE):
             hash_ = place.removeprefix(VALUE)
@@ -267,15 +270,15 @@ async def _wanted(store: EventStore, conversation: str, places: Sequence[str], t
             continue
         if place == conversation:
             raise InvalidArgument("path", f"{place!r} is the conversation's id, which stays; {_ERASE.format(place)}")
-        address = parse_address(place)
-        plain = [] if address is None else await store.read_versions(conversation, [address.version])
-        if plain and appended_block(plain[0].payload) is None:
+        address = addresses[place]
+        event = None if address is None else plain.get(address.version)
+        if event is not None and appended_block(event.payload) is None:
             if not text:
                 raise InvalidArgument("path", f"{place!r} is not a block: give the words to take out of it as `text`")
-            found.events.add(plain[0].version)
+            found.events.add(event.version)
             continue
         try:
-            block = await find_block(store, conversation, place)
+            block = await _block_at(store, conversation, place, None if address and address.conversation else event)
         except HistoryUnavailable as gone:
             if not gone.scavenged:
                 raise
@@ -288,6 +291,14 @@ async def _wanted(store: EventStore, conversation: str, places: Sequence[str], t
         else:
             found.blocks[block.event.version] = block.block
     return found
+
+
+async def _block_at(store: EventStore, conversation: str, place: str, event: Event | None) -> FoundBlock:
+    """Return the block of a place, of which the event may have been read."""
+    block = None if event is None else appended_block(event.payload)
+    if event is None or block is None:
+        return await find_block(store, conversation, place)
+    return FoundBlock(conversation, event, block)
 
 
 async def _path_of(store: EventStore, conversation: str, version: int) -> str:
@@ -359,12 +370,12 @@ class _Plan:
         self.quotes = quotes
         own = await self.store.info(conversation)
         versions = self.wanted.versions
-        self.owners = {version: await owner_of(self.store, own, version) for version in versions}
+        self.owners = await _owners_of(self.store, own, versions)
         # An event that quotes the content may be older than it, and shared with forks that do not have the content.
         probe = await self._gone_through(own, {}, 0)
         first = min([*versions, *probe.rewriter.payloads], default=own.version)
         self.first, self.since = first if versions else 0, first
-        oldest = await self.store.info(await owner_of(self.store, own, first) or conversation)
+        oldest = await self.store.info((await _owners_of(self.store, own, [first]))[first] or conversation)
         for info in await _family(self.store, oldest, first):
             if (await kept(self.store, info.id)).legal_hold:
                 raise UnderLegalHold(info.id)
@@ -409,9 +420,8 @@ class _Plan:
         """Go through a conversation to its end."""
         before = await seen(self.store, info.id)
         done = await overwritten_blocks(self.store, info.id)
-        shown = {
-            v for v, owner in self.owners.items() if v not in done and await owner_of(self.store, info, v) == owner
-        }
+        held = await _owners_of(self.store, info, self.owners)
+        shown = {v for v, owner in self.owners.items() if v not in done and held[v] == owner}
         visible = {v: self.reason for v in self.wanted.blocks if v in shown}
         values = await self._values_of(info)
         gone = {v: self.reason for v in self.wanted.scavenged if v in shown}
@@ -565,11 +575,17 @@ def _place(payload: Payload, version: int, blocks: Collection[int]) -> str:
     return next((place for kind, place in _PLACES if isinstance(payload, kind)), "entries")
 
 
-async def owner_of(store: EventStore, info: ConversationInfo, version: int) -> str:
-    """Return the conversation that holds a version of another one: itself, or one that it was forked from."""
-    while info.base >= version and info.parent is not None:
-        info = await store.info(info.parent.conversation)
-    return info.id if version <= info.version else ""
+async def _owners_of(store: EventStore, info: ConversationInfo, versions: Iterable[int]) -> dict[int, str]:
+    """Return for each version of a conversation which one holds it: itself, or one that it was forked from."""
+    owners: dict[int, str] = {}
+    left = set(versions)
+    while left:
+        shared = {version for version in left if version <= info.base and info.parent is not None}
+        owners |= {version: info.id if version <= info.version else "" for version in left - shared}
+        left = shared
+        if left and info.parent is not None:
+            info = await store.info(info.parent.conversation)
+    return owners
 
 
 async def _family(store: EventStore, owner: ConversationInfo, first: int) -> list[ConversationInfo]:
