@@ -20,12 +20,12 @@ from timeline.events.encoding import checksum
 
 from ..erasures import Erasing
 from ..frequent_types import RARE_WHERE, RARE_WHERE_OF_E
-from ..removal import HASH
 from .catching_up import LOCK
 from .escaping import escaped, key_of, unescaped
-from .keeping import LockedRow, count, forks_of, hold, hold_all, take_turn
+from .keeping import LockedRow, count, find_all, forks_of, hold, hold_all, take_turn
 from .overwriting import DROP_COMPACTIONS_AT, DROP_ENTRIES
-from .removing import DROP_WORDS, drop_unnamed
+from .removing import Unnamed, drop_unnamed, named_within, unnamed_values
+from .search_index import DROP_WORDS
 from .statements import LINK_AT, NEWEST_SCAVENGED, ORDINALS, OWN, lineage
 
 if TYPE_CHECKING:
@@ -43,10 +43,6 @@ _LINEAGE_OF: Final = (
 _NEWEST_RETENTION: Final = (
     f"SELECT payload FROM events WHERE conversation = $1 AND version <= $2 AND type = 'retention.set' AND {RARE_WHERE}"
     " ORDER BY version DESC LIMIT 1"
-)
-_NAMES_IN: Final = (
-    "SELECT DISTINCT m.found[1] FROM events AS e CROSS JOIN LATERAL regexp_matches(e.payload, $2, 'g') AS m (found)"
-    " WHERE e.conversation = $1 AND e.type <> 'block.appended' AND e.checksum <> ''"
 )
 DROP_WORDS_WITHIN: Final = f"DELETE FROM search_index WHERE {OWN} AND conversation = $1"
 _POSITIONS = "SELECT position FROM events WHERE conversation = $1"
@@ -108,7 +104,7 @@ _MOVE_ENTRIES: Final = (
     " exit_status, errors, message) SELECT m.new, d.list, d.number, d.subject_key, d.subject, d.tool_key, d.tool,"
     " d.path, d.times, d.tokens, d.exit_status, d.errors, d.message"
     " FROM unnest($1::bigint[], $2::bigint[]) AS m (old, new)"
-    f" JOIN digest_entries AS d ON d.position = m.old AND d.{OWN}"
+    f" JOIN digest_entries AS d ON d.position = m.old AND d.position = ANY($1::bigint[]) AND d.{OWN}"
 )
 _DROP_FACTS_AT: Final = f"DELETE FROM facts WHERE {OWN} AND position = ANY($1::bigint[])"
 _UNCHAIN: Final = (
@@ -143,6 +139,7 @@ async def erase(connection: Connection, conversation: str, forks: ForksOnErase, 
     await connection.execute(LOCK)  # a catch-up that read events before they go would write their rows behind that
     await take_turn(connection)
     try:
+        looked_at, unnamed = await _named_by_it_alone(connection, conversation, forks)
         log = await hold(connection, conversation)
     except ConversationErased:  # once more: its bytes may still be in the files
         return Erasing([conversation], [], {})
@@ -155,13 +152,28 @@ async def erase(connection: Connection, conversation: str, forks: ForksOnErase, 
         await _check_hold(connection, each)
     copied = await _cut_all_loose(connection, [held[fork.id] for fork in own]) if forks == "copy" else []
     counts: Counter[str] = Counter()
-    named: set[str] = set()
+    late = await named_within(connection, [each.key for each in family]) - looked_at
     for each in reversed(family):
-        await _erase_one(connection, each, reason, at, counts, named)
-    counts["values"] += len(await drop_unnamed(connection, named))
+        await _erase_one(connection, each, reason, at, counts)
+    if unnamed.sizes:  # what a fork has as its own now, it names
+        unnamed = unnamed.without(await named_within(connection, [held[id_].key for id_ in copied]))
+    counts["values"] += len(await drop_unnamed(connection, unnamed, await unnamed_values(connection, late)))
     for progress in ("facts_progress", "search_progress"):
         await connection.execute(_PULL_PROGRESS.format(progress))
     return Erasing([each.id for each in family], copied, dict(counts))
+
+
+async def _named_by_it_alone(
+    connection: Connection, conversation: str, forks: ForksOnErase
+) -> tuple[set[str], Unnamed]:
+    """Return the texts that a conversation and its family name, and those of them that nothing else does.
+
+    No row is locked yet: what the family goes on to name is looked at once more.
+    """
+    log = (await find_all(connection, [conversation]))[conversation]
+    keys = [each.key for each in ([log] if forks == "copy" else await _family(connection, log))]
+    named = await named_within(connection, keys)
+    return named, await unnamed_values(connection, named, but_by=keys)
 
 
 async def _family(connection: Connection, log: LockedRow) -> list[LockedRow]:
@@ -183,10 +195,7 @@ async def _check_hold(connection: Connection, log: LockedRow) -> None:
             return
 
 
-async def _erase_one(  # noqa: PLR0917 - the parts of a row
-    connection: Connection, log: LockedRow, reason: str, at: str, counts: Counter[str], named: set[str]
-) -> None:
-    named.update(hash_ for (hash_,) in await connection.fetch(_NAMES_IN, log.key, HASH))
+async def _erase_one(connection: Connection, log: LockedRow, reason: str, at: str, counts: Counter[str]) -> None:
     for place, statement in _DROPS:
         gone = count(await connection.execute(statement, log.key))
         if place:

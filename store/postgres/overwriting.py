@@ -16,18 +16,19 @@ from timeline.events import CompactionCompleted
 from ..codec import encode_snapshot
 from ..column_numbers import LARGEST
 from ..digests import rows_of
-from ..rewriting import EventIdentity, overwritten, rewritten
+from ..rewriting import EventIdentity, Overwritten, overwritten, rewritten
 from ..waypoint_bodies import read_waypoint, waypoint_columns
 from . import digest_rows
 from .appending import append_within
+from .catching_up import LOCK
 from .escaping import escaped, text_as_stored, unescaped
-from .keeping import count, forks_of, hold_all, take_turn
-from .removing import DROP_WORDS, drop_unnamed
-from .search_index import index_again
+from .keeping import count, find_all, forks_of, hold_all, take_turn
+from .removing import drop_unnamed, named_within, unnamed_values
+from .search_index import Changed, index_again
 from .statements import ADD_WAYPOINT, FORGET_FACTS, INSERT_VALUES, OWN, UNPROVE_FACTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from timeline.events import Payload
     from timeline.ports import Rewriting, Snapshot
@@ -37,13 +38,19 @@ if TYPE_CHECKING:
     from .connections import Connection
     from .keeping import LockedRow
 
+_AT_ONCE: Final = 100
+"""Events that are overwritten together; a redaction of many places would wait for the server for each otherwise."""
+_BYTES: Final = 1024 * 1024
+"""Bytes of new payloads in one statement, or one that is longer: a message to the server has an end."""
 TO_OVERWRITE: Final = (
-    "SELECT position, event_id::text, type, schema_version, at, salt, checksum, c, payload FROM events"
-    " WHERE conversation = $1 AND version = $2"
+    "SELECT position, event_id::text, type, schema_version, at, salt, checksum, c, payload, version FROM events"
+    " WHERE conversation = $1 AND version = ANY($2::bigint[]) ORDER BY version"
 )
 OVERWRITE: Final = (
-    "UPDATE events SET payload = $3, packed = NULL, tokens = $4, checksum = $5, salt = NULL, c = $6"
-    " WHERE conversation = $1 AND version = $2"
+    "UPDATE events AS e SET payload = b.payload, packed = NULL, tokens = b.tokens, checksum = b.checksum, salt = NULL,"
+    " c = b.c FROM unnest($2::bigint[], $3::text[], $4::bigint[], $5::text[], $6::bytea[])"
+    " AS b (version, payload, tokens, checksum, c)"
+    " WHERE e.conversation = $1 AND e.version = ANY($2::bigint[]) AND e.version = b.version"
 )
 """Its link stays, and its commitment is kept from now on: it vouches for what was there, which nobody can guess without
 the salt."""
@@ -78,14 +85,20 @@ async def rewrite(
     """
     done: Counter[str] = Counter()
     behind = 0
+    await connection.execute(LOCK)  # before the turn, as an erasure and a scavenge take both
     await take_turn(connection)
-    logs = await hold_all(connection, [part.conversation for part, _ in parts])
+    ids = [part.conversation for part, _ in parts]
+    keys = [log.key for log in (await find_all(connection, ids)).values()]
+    unnamed = await unnamed_values(connection, dropped, but_by=keys)
+    logs = await hold_all(connection, ids)
     for part, _ in parts:
         await _check(connection, logs[part.conversation], part, logs)
     for part, batch in parts:
         log = logs[part.conversation]
-        for version, payload in part.payloads.items():
-            await overwrite(connection, log, version, payload)
+        versions = sorted(part.payloads)
+        for start in range(0, len(versions), _AT_ONCE):
+            page = {version: part.payloads[version] for version in versions[start : start + _AT_ONCE]}
+            await _overwrite(connection, log, page)
         gone = [*part.blocks]
         await connection.execute(UNPROVE_FACTS, log.key, gone)
         done["facts"] += count(await connection.execute(FORGET_FACTS, log.key, gone))
@@ -97,7 +110,9 @@ async def rewrite(
         behind = max(behind, appended.position + 1)
     if values:
         await connection.execute(INSERT_VALUES, list(values), [text_as_stored(text) for text in values.values()])
-    done["values"] += len(await drop_unnamed(connection, dropped))
+    if unnamed.sizes:
+        unnamed = unnamed.without(await named_within(connection, keys))
+    done["values"] += len(await drop_unnamed(connection, unnamed))
     return dict(done)
 
 
@@ -112,24 +127,44 @@ async def _check(connection: Connection, log: LockedRow, part: Rewriting, logs: 
         raise VersionConflict(part.conversation, part.expected, log.version)
 
 
-async def overwrite(connection: Connection, log: LockedRow, version: int, payload: Payload) -> None:
-    """Replace the payload of a stored event, with the rows and words that were made of it."""
-    row = await connection.fetchrow(TO_OVERWRITE, log.key, version)
-    if row is None:
-        raise StoreCorrupt(
-            f"event {version} of conversation {log.id!r} is missing. Restore the database with the tools of its server."
-        )
-    position, id_, type_, schema, at, salt, was, c, old = row
-    new = overwritten(EventIdentity(log.id, version, id_, unescaped(type_), schema, at), payload, salt, was, c)
-    await connection.execute(OVERWRITE, log.key, version, *new)
-    dropped = count(await connection.execute(DROP_WORDS, [position]))
-    await index_again(connection, log.key, position, old, new.payload, dropped=dropped)
-    if isinstance(payload, CompactionCompleted):
-        reverted = await connection.fetchval(REVERTED_BY, position)
-        await connection.execute(DROP_ENTRIES, [position])
-        await connection.execute(DROP_COMPACTIONS_AT, [position])
-        await digest_rows.write(connection, log.key, rows_of(version, at, payload))
-        await connection.execute(SET_REVERTED, position, reverted)
+async def _overwrite(connection: Connection, log: LockedRow, payloads: Mapping[int, Payload]) -> None:
+    """Replace the payloads of stored events, with the rows and words that were made of them."""
+    rows = {row[9]: row for row in await connection.fetch(TO_OVERWRITE, log.key, [*payloads])}
+    news: dict[int, Overwritten] = {}
+    for version, payload in payloads.items():
+        if version not in rows:
+            raise StoreCorrupt(
+                f"event {version} of conversation {log.id!r} is missing. Restore the database with the tools of its"
+                " server."
+            )
+        _, id_, type_, schema, at, salt, was, c, *_ = rows[version]
+        event = EventIdentity(log.id, version, id_, unescaped(type_), schema, at)
+        news[version] = overwritten(event, payload, salt, was, c)
+    for part in _parts(news):
+        await connection.execute(OVERWRITE, log.key, [*part], *map(list, zip(*part.values(), strict=True)))
+    await index_again(connection, log.key, [Changed(rows[v][0], rows[v][8], new.payload) for v, new in news.items()])
+    for version, payload in payloads.items():
+        if isinstance(payload, CompactionCompleted):
+            position, at = rows[version][0], rows[version][4]
+            reverted = await connection.fetchval(REVERTED_BY, position)
+            await connection.execute(DROP_ENTRIES, [position])
+            await connection.execute(DROP_COMPACTIONS_AT, [position])
+            await digest_rows.write(connection, log.key, rows_of(version, at, payload))
+            await connection.execute(SET_REVERTED, position, reverted)
+
+
+def _parts(news: Mapping[int, Overwritten]) -> Iterator[dict[int, Overwritten]]:
+    """Yield the new columns of events in parts, each for one statement."""
+    part: dict[int, Overwritten] = {}
+    size = 0
+    for version, new in news.items():
+        size += len(new.payload)
+        if part and size > _BYTES:
+            yield part
+            part, size = {}, len(new.payload)
+        part[version] = new
+    if part:
+        yield part
 
 
 async def _rewrite_snapshots(connection: Connection, log: LockedRow, part: Rewriting, where: str) -> int:

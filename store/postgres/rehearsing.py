@@ -111,8 +111,7 @@ async def measured(connection: Connection, conversations: Collection[str], addre
         await reach(connection)
         for log in (await find_all(connection, conversations)).values():
             await remove_held(connection, log, 0, _ALL, address.where)
-        found, since = await unnamed_values(connection)
-        await drop_unnamed(connection, found, since)
+        await drop_unnamed(connection, await unnamed_values(connection))
     left = []
     for (table,) in await connection.fetch(_COPIES):  # once more: a rewriting keeps what its own transaction overwrote
         left.append(f"{table}_left")

@@ -8,7 +8,7 @@ table's file, unseen, until `store.postgres.rewriting_files` rewrites that.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from timeline.events.chain import given, remains
 from timeline.ports import KEPT_TYPES, Removal
@@ -19,6 +19,7 @@ from ..frequent_types import RARE_WHERE
 from ..removal import DISOWNS_WHERE, HASH, OTHER_SCAVENGED, RemovalBounds, bounds
 from .escaping import joined, unescaped
 from .keeping import forks_of, hold, take_turn
+from .search_index import DROP_WORDS
 from .statements import HORIZON, OWN
 
 if TYPE_CHECKING:
@@ -67,29 +68,42 @@ ADD_BASE: Final = (
 DROP_BASES: Final = "DELETE FROM bases WHERE conversation = $1 AND version >= $2 AND version < $3"
 DROP_WAYPOINTS: Final = "DELETE FROM waypoints WHERE conversation = $1 AND version < $2"
 RAISE_FIRST: Final = "UPDATE conversations SET first_version = greatest(first_version, $1) WHERE key = $2"
-DROP_WORDS: Final = f"DELETE FROM search_index WHERE {OWN} AND position = ANY($1::bigint[])"
 _HASHES = "regexp_matches({}, $1, 'g') AS m (found)"
+
+
+def _names(where: str) -> str:
+    """Write what the rows of events, snapshots and bases name for which a condition holds."""
+    tables = (
+        ("events", "n.payload", " AND n.type <> 'block.appended' AND n.checksum <> ''"),
+        ("snapshots", "n.body", ""),
+        ("bases", "n.body", ""),
+    )
+    return " UNION ALL ".join(
+        f"SELECT m.found[1] FROM {table} AS n CROSS JOIN LATERAL {_HASHES.format(column)} WHERE {where}{condition}"
+        for table, column, condition in tables
+    )
+
+
 UNNAMED: Final = (
-    f"SELECT v.hash, octet_length(v.text), {HORIZON} FROM stored_values AS v WHERE v.{OWN}"
-    " AND NOT EXISTS (SELECT 1 FROM (SELECT m.found[1] FROM events AS e CROSS JOIN LATERAL"
-    f" {_HASHES.format('e.payload')} WHERE e.{OWN} AND e.type <> 'block.appended' AND e.checksum <> '')"
+    f"SELECT v.hash, octet_length(v.text), {HORIZON} FROM stored_values AS v"
+    f" WHERE v.{OWN} AND ($2::text[] IS NULL OR v.hash = ANY($2::text[]))"
+    f" AND NOT EXISTS (SELECT 1 FROM ({_names(f'n.{OWN} AND n.conversation <> ALL($3::bigint[])')})"
     " AS named (hash) WHERE named.hash = v.hash)"
 )
 """Reads the whole log but its blocks; it gives the position up to which that was all, too."""
-_NAMED = (
-    f"SELECT m.found[1] FROM events AS e CROSS JOIN LATERAL {_HASHES.format('e.payload')}"
-    f" WHERE e.{OWN} AND e.position >= $3 AND e.type <> 'block.appended' AND e.checksum <> ''"
-    f" UNION ALL SELECT m.found[1] FROM snapshots AS s CROSS JOIN LATERAL {_HASHES.format('s.body')} WHERE s.{OWN}"
-    f" UNION ALL SELECT m.found[1] FROM bases AS b CROSS JOIN LATERAL {_HASHES.format('b.body')} WHERE b.{OWN}"
+NAMED_WITHIN: Final = (
+    f"SELECT DISTINCT named.hash FROM ({_names('n.conversation = ANY($2::bigint[])')}) AS named (hash)"
 )
 DROP_UNNAMED: Final = (
     f"DELETE FROM stored_values AS v WHERE v.{OWN} AND v.hash = ANY($2::text[])"
-    f" AND NOT EXISTS (SELECT 1 FROM ({_NAMED}) AS named (hash) WHERE named.hash = v.hash)"
-    " RETURNING octet_length(v.text)"
+    " AND NOT EXISTS (SELECT 1 FROM (SELECT m.found[1] FROM events AS e CROSS JOIN LATERAL"
+    f" {_HASHES.format('e.payload')} WHERE e.{OWN} AND e.position >= $3 AND e.type <> 'block.appended'"
+    " AND e.checksum <> '') AS named (hash) WHERE named.hash = v.hash) RETURNING octet_length(v.text)"
 )
+"""A snapshot that came since names what the one before it named, or an event that came since."""
 LOCK_VALUES: Final = "LOCK TABLE stored_values IN SHARE ROW EXCLUSIVE MODE"
 """An append that finds its text there already writes none, and locks no row of it: so none may be between looking for
-the text and naming it while texts go."""
+the text and naming it while texts go. Every append that stores a text waits, of all tenants: the log is read before."""
 
 
 async def remove(connection: Connection, conversation: str, after: int, most: int, address: ServerAddress) -> Removal:
@@ -172,21 +186,53 @@ async def facts_at(connection: Connection, positions: Sequence[int]) -> dict[int
     return found
 
 
-async def unnamed_values(connection: Connection) -> tuple[dict[str, int], int]:
-    """Return the texts that no event named up to a position, with their bytes, and that position."""
-    rows = await connection.fetch(UNNAMED, HASH)
-    return {hash_: size for hash_, size, _ in rows}, (rows[0][2] if rows else 0)
+class Unnamed(NamedTuple):
+    """Texts that nothing named up to a position.
+
+    Attributes:
+        sizes: their bytes, by hash.
+        since: the position.
+    """
+
+    sizes: dict[str, int]
+    since: int
+
+    def without(self, named: Collection[str]) -> Unnamed:
+        """Return them without some that are named by now."""
+        return self._replace(sizes={hash_: size for hash_, size in self.sizes.items() if hash_ not in named})
 
 
-async def drop_unnamed(connection: Connection, candidates: Collection[str], since: int = 0) -> list[int]:
-    """Remove those of some texts that nothing names, in the open transaction; return the bytes of each.
+async def unnamed_values(
+    connection: Connection, among: Collection[str] | None = None, but_by: Collection[int] = ()
+) -> Unnamed:
+    """Return the texts that no event and no snapshot names.
 
     Args:
-        connection: has the transaction; all its locks of conversations are taken, as an append takes them first.
-        candidates: the texts, of which none was named by an event below ``since``.
-        since: a position.
+        connection: has the turn, so that only appends come between this and `drop_unnamed`.
+        among: hashes to look at; all unless given.
+        but_by: keys of conversations whose own events and snapshots do not count.
     """
-    if not candidates:
-        return []
-    await connection.execute(LOCK_VALUES)
-    return [row[0] for row in await connection.fetch(DROP_UNNAMED, HASH, list(candidates), since)]
+    if among is not None and not among:
+        return Unnamed({}, 0)
+    rows = await connection.fetch(UNNAMED, HASH, None if among is None else list(among), list(but_by))
+    return Unnamed({hash_: size for hash_, size, _ in rows}, rows[0][2] if rows else 0)
+
+
+async def named_within(connection: Connection, keys: Collection[int]) -> set[str]:
+    """Return the hashes that the events and the snapshots of conversations name."""
+    if not keys:
+        return set()
+    return {hash_ for (hash_,) in await connection.fetch(NAMED_WITHIN, HASH, list(keys))}
+
+
+async def drop_unnamed(connection: Connection, *unnamed: Unnamed) -> list[int]:
+    """Remove texts that nothing has named since either, in the open transaction; return the bytes of each.
+
+    All its locks of conversations are taken, as an append takes them first.
+    """
+    found = [each for each in unnamed if each.sizes]
+    if found:
+        await connection.execute(LOCK_VALUES)
+    return [
+        size for each in found for (size,) in await connection.fetch(DROP_UNNAMED, HASH, list(each.sizes), each.since)
+    ]

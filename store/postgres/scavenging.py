@@ -72,21 +72,20 @@ class Scavenging:
     async def remove_values(self) -> tuple[int, int]:
         """Remove the content-addressed texts that no event and no snapshot names; return their number and bytes.
 
-        The log is read before the transaction that appends wait for, and in it only what came since.
+        The log is read before the lock that appends wait for, and behind it only what came since.
         """
+        schema = self._database.address.schema
         self._database.check_writable()
-        async with self._database.moment() as connection:
-            found, since = await unnamed_values(connection)
-            before = await table_files.size_of(connection, self._database.address.schema)
+        before = await table_files.size_now(self._database)
 
         async def work(connection: Connection) -> tuple[int, int]:
             await take_turn(connection)
-            sizes = await drop_unnamed(connection, found, since)
+            sizes = await drop_unnamed(connection, await unnamed_values(connection))
             if sizes:
-                await table_files.note_removal(connection, self._database.address.schema, before)
+                await table_files.note_removal(connection, schema, before)
             return len(sizes), sum(sizes)
 
-        return await self._database.do(work) if found else (0, 0)
+        return await self._database.do(work)
 
     async def shrink(self) -> tuple[int, int] | None:
         """Rewrite the tables without what was removed; see `Scavenging.shrink` and `store.postgres.table_files`."""

@@ -4,16 +4,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ..search.scanning import redacted_version, text_of
 from . import vectors
-from .catching_up import LOCK, DerivedRows
-from .keeping import count
+from .catching_up import DerivedRows
 from .statements import OWN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from ..codec import Row
     from .connections import Connection
@@ -47,9 +46,18 @@ _INSERT: Final = (
     " ON CONFLICT (tenant, position, part) DO NOTHING"
 )
 _FORGET: Final = (
-    f"DELETE FROM search_index WHERE {OWN} AND position ="
-    " (SELECT position FROM events WHERE conversation = $1 AND version = $2)"
+    f"DELETE FROM search_index WHERE {OWN} AND position = ANY(ARRAY"
+    "(SELECT position FROM events WHERE conversation = $1 AND version = ANY($2::bigint[])))"
 )
+DROP_WORDS: Final = f"DELETE FROM search_index WHERE {OWN} AND position = ANY($1::bigint[])"
+
+
+class Changed(NamedTuple):
+    """An event that was overwritten: its position, and its payload before and now."""
+
+    position: int
+    old: str
+    new: str
 
 
 async def _add(connection: Connection, rows: Sequence[Row], after: int, reached: int) -> None:
@@ -58,31 +66,41 @@ async def _add(connection: Connection, rows: Sequence[Row], after: int, reached:
     made = await asyncio.to_thread(indexed_rows, rows)
     await connection.execute(_KEEP_UNSORTED_FEW)
     await _run(connection, insertions(made))
+    gone: dict[int, list[int]] = {}
     for _, key, by, type_, payload, _ in rows:
         version = redacted_version(payload) if type_ == REDACTED else None
         if version is not None and version < by:
-            await connection.execute(_FORGET, key, version)
+            gone.setdefault(key, []).append(version)
+    for key, versions in gone.items():
+        await connection.execute(_FORGET, key, versions)
 
 
-async def index_again(connection: Connection, key: int, position: int, old: str, new: str, *, dropped: int) -> None:
-    """Index the new text of an event that was overwritten, if the index has reached it, and no redaction left it out.
+async def index_again(connection: Connection, key: int, changed: Sequence[Changed]) -> None:
+    """Index the new texts of events, as far as the index has reached, and no redaction left them out.
 
     Args:
-        connection: in the transaction that overwrites it.
-        key: its conversation's.
-        position: the event's.
-        old: its payload before.
-        new: its payload.
-        dropped: how many rows of the old text were taken out of the index.
+        connection: in the transaction that overwrites them, which holds `catching_up.LOCK`.
+        key: their conversation's.
+        changed: the events.
     """
-    await connection.execute(LOCK)
-    reached = await connection.fetchval(ROWS.reached, FORM)
-    if reached is None or position > reached:
-        return
-    # Others may have indexed the old text, until the lock.
-    dropped += count(await connection.execute(f"{_FORGET_ALL} AND position = $1", position))
-    if dropped or not indexed_rows([(position, key, 0, "", old, 1)]):
-        await _run(connection, insertions(indexed_rows([(position, key, 0, "", new, 1)])))
+    dropped = {
+        row[0] for row in await connection.fetch(f"{DROP_WORDS} RETURNING position", [e.position for e in changed])
+    }
+    reached = await connection.fetchval(ROWS.reached, FORM) or 0
+    within = [event for event in changed if event.position <= reached]
+    made = await asyncio.to_thread(_indexed_anew, key, within, dropped)
+    await _run(connection, insertions(made))
+
+
+def _indexed_anew(key: int, changed: Sequence[Changed], dropped: Collection[int]) -> list[Row]:
+    """Return the new rows of events, given the positions of those that had rows."""
+    return indexed_rows(
+        [
+            (event.position, key, 0, "", event.new, 1)
+            for event in changed
+            if event.position in dropped or not indexed_rows([(event.position, key, 0, "", event.old, 1)])
+        ]
+    )
 
 
 async def slice_of(connection: Connection, after: int, until: int) -> tuple[list[Row], int]:
