@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, NamedTuple
 from timeline.events.chain import given
 from timeline.events.encoding import checksum, encode_payload
 from timeline.frozen import sha256_hex
+from timeline.log.off_loop import off_loop
 
-from .codec import decode_snapshot, encode_snapshot, tokens_of
+from .codec import NO_VALUES, decode_snapshot, encode, encode_snapshot, tokens_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from timeline.events import Payload
-    from timeline.ports import Snapshot
+    from timeline.ports import Rewriting, Snapshot
+
+    from .codec import Batch
 
 
 class Overwritten(NamedTuple):
@@ -35,6 +38,16 @@ class EventIdentity(NamedTuple):
     type: str
     schema_version: int
     at: str
+
+
+async def encoded(parts: Sequence[Rewriting]) -> list[tuple[Rewriting, Batch]]:
+    """Return parts of a redaction with the rows of what they append: an event for each block, in each of the forks."""
+    events = sum(len(part.events) for part in parts)
+    return await off_loop(events, lambda: [(part, _rows(part)) for part in parts])
+
+
+def _rows(part: Rewriting) -> Batch:
+    return encode(part.conversation, part.events, part.expected, NO_VALUES, None)
 
 
 def overwritten(place: EventIdentity, payload: Payload, salt: bytes | None, was: str, c: bytes | None) -> Overwritten:

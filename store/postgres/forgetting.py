@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 from timeline.blocks import instant_text
 from timeline.errors import StoreError
 
-from ..codec import NO_VALUES, encode
 from ..erasures import check_erasure, erasure_report
+from ..rewriting import encoded
 from . import table_files
 from .erasing import erase
 from .keeping import forks_of
@@ -48,11 +48,11 @@ class Forgetting:
     ) -> dict[str, int]:
         """Overwrite payloads and snapshots, and append redactions, in one transaction; see `Forgetting.rewrite`."""
         self._database.check_writable()
-        encoded = [(part, encode(part.conversation, part.events, part.expected, NO_VALUES, None)) for part in parts]
+        rows = await encoded(parts)
         before = await table_files.size_now(self._database)
 
         async def work(connection: Connection) -> dict[str, int]:
-            done = await rewrite(connection, encoded, values, dropped, self._database.address)
+            done = await rewrite(connection, rows, values, dropped, self._database.address)
             await table_files.note_removal(connection, self._database.address.schema, before)
             return done
 

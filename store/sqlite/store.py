@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Final, Self
 from timeline.blocks import instant_text
 from timeline.errors import StoreError, StoreMoved
 
-from ..codec import NO_VALUES, encode, encode_snapshot
+from ..codec import NO_VALUES, encode_snapshot
 from ..database_store import DatabaseStore
 from ..durability import Durability, check_durability
 from ..erasures import check_erasure, erasure_report
 from ..failures import DRIVER_ERRORS, CommitFailed, InDoubt, Unseen, checked_id, store_error
 from ..log_reader import LogReader
+from ..rewriting import encoded
 from ..settings import RETENTION, checked_retention
 from . import lease_marks, statements, waypoints
 from .appending import append_nothing
@@ -216,9 +217,9 @@ class SQLiteStore(DatabaseStore):
         self, parts: Sequence[Rewriting], *, values: Mapping[str, str] = NO_VALUES, dropped: Collection[str] = ()
     ) -> dict[str, int]:
         """Overwrite payloads and snapshots, and append redactions, in one transaction; see `Forgetting.rewrite`."""
-        encoded = [(part, encode(part.conversation, part.events, part.expected, NO_VALUES, None)) for part in parts]
-        size = sum(batch.size for _, batch in encoded) + _REMOVED * sum(len(part.payloads) for part in parts)
-        job = partial(rewrite, parts=encoded, values=values, dropped=dropped, where=self.database.where)
+        rows = await encoded(parts)
+        size = sum(batch.size for _, batch in rows) + _REMOVED * sum(len(part.payloads) for part in parts)
+        job = partial(rewrite, parts=rows, values=values, dropped=dropped, where=self.database.where)
         return await self.database.do(job, size)
 
     async def erase(
