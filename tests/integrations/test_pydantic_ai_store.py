@@ -17,6 +17,7 @@ from pydantic_ai.usage import RunUsage
 import timeline.sync
 from tests.integrations.test_pydantic_ai import agent_of, timeline_of
 from tests.integrations.working import all_fine, bash, small, working
+from tests.log.counted import Counted
 from tests.providers import Answer, Call, FakeProvider
 from timeline import Timeline, open_store
 from timeline.errors import InvalidArgument
@@ -27,6 +28,7 @@ from timeline.retention import Budget, scavenge
 from timeline.store.memory import MemoryStore
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
     from pathlib import Path
 
     from pydantic_ai.messages import ModelMessage
@@ -51,6 +53,13 @@ def answered(text: str) -> ModelResponse:
 def turn(text: str) -> list[ModelMessage]:
     """Return a question and its answer."""
     return [asked(text), answered(f"{text}!")]
+
+
+async def events_read(store: Counted, step: Callable[[], Awaitable[object]]) -> int:
+    """Return how many events a step reads."""
+    before = store.events
+    await step()
+    return store.events - before
 
 
 async def saved(store: ConversationStore, id_: str = "c1", *texts: str, **options: Any) -> Conversation:
@@ -241,6 +250,27 @@ async def test_a_store_that_lives_for_long_keeps_the_places_of_the_newest_entrie
         await saved(conversations, f"c{number}", "one", "two")
     assert len(conversations._homes) == 3
     assert said(await conversations.load(first.conversation_id)) == ["one", "one!"]
+
+
+async def test_what_a_step_reads_does_not_grow_with_the_saves_before_it() -> None:
+    """A save, one without anything new, the record, the newest entries, and one entry; only a load reads all."""
+    read: list[list[int]] = []
+    for saves in (40, 200):
+        store = Counted()
+        conversations = TimelineConversationStore(store)
+        conversation = await saved(conversations, "c1", *map(str, range(saves)))
+        record = await conversations.read_record("c1")
+        assert record is not None
+        conversation.messages += turn("one more")
+        steps: list[Callable[[], Awaitable[object]]] = [
+            lambda: conversations.save(conversation),  # noqa: B023 - called in this round
+            lambda: conversations.save(conversation),  # noqa: B023
+            lambda: conversations.read_record("c1"),  # noqa: B023
+            lambda: conversations.read_history(record.head_id, limit=4),  # noqa: B023
+            lambda: conversations.read_entry(str(record.head_id)),  # noqa: B023
+        ]
+        read.append([await events_read(store, step) for step in steps])
+    assert read[0] == read[1]
 
 
 async def test_with_the_capability_there_is_one_log(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
+from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -28,6 +29,7 @@ from timeline.errors import ConversationNotFound, VersionConflict, needs
 from timeline.events import ConversationOpened, NewEvent, event_ids
 from timeline.events.other_payloads import FrameworkEntry, FrameworkRecord
 from timeline.log.all_events import all_events
+from timeline.log.newest_first import newest_first
 from timeline.log.wakeups import notify
 from timeline.ports import Expected
 from timeline.timeline import Timeline
@@ -43,9 +45,9 @@ with needs("pydantic-ai-slim", "pydantic-ai"):
     from pydantic_ai.messages import ModelMessagesTypeAdapter
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncGenerator, Sequence
 
-    from timeline.events import Payload
+    from timeline.events import Event, Payload
     from timeline.ports import EventStore
 
 _NAME: Final = "pydantic-ai"
@@ -61,6 +63,32 @@ class _Stored(NamedTuple):
 
     record: ConversationRecord | None
     version: int
+
+
+class _Entry(NamedTuple):
+    """An entry as it is stored, and the version of the event that holds it."""
+
+    data: Any
+    version: int
+
+
+class _Entries:
+    """The entries of a conversation by id, read from its newest one back as far as they are asked for."""
+
+    def __init__(self, events: AsyncGenerator[Event]) -> None:
+        self.read: dict[str, _Entry] = {}
+        self._events = events
+
+    async def reach(self, entry_id: str) -> bool:
+        """Read back to an entry; return whether there is one of that id."""
+        while entry_id not in self.read:
+            event = await anext(self._events, None)
+            if event is None:
+                return False
+            payload = event.payload
+            if isinstance(payload, FrameworkEntry) and payload.framework == _NAME:
+                self.read.setdefault(payload.key, _Entry(payload.data, event.version))
+        return True
 
 
 class TimelineConversationStore(ConversationStore):
@@ -159,7 +187,7 @@ class TimelineConversationStore(ConversationStore):
             KeyError: there is no such entry.
             StoreError: the store cannot be read.
         """
-        return _load(entry_id, (await self._entries_with(entry_id))[entry_id])
+        return _load(entry_id, (await self._entries_with(entry_id)).read[entry_id].data)
 
     async def read_history(self, head_id: str | None, *, limit: int | None = None) -> list[ConversationEntry]:
         """Return the entries from the first one up to ``head_id``, or only the last of them, from one reading.
@@ -174,9 +202,9 @@ class TimelineConversationStore(ConversationStore):
         found: list[ConversationEntry] = []
         following: str | None = head_id
         while following is not None and (limit is None or len(found) < limit):
-            if following not in entries:
-                entries |= await self._entries_with(following)
-            found.append(_load(following, entries[following]))
+            if not await entries.reach(following):
+                entries = await self._entries_with(following)
+            found.append(_load(following, entries.read[following].data))
             following = found[-1].parent_id
         return found[::-1]
 
@@ -185,11 +213,11 @@ class TimelineConversationStore(ConversationStore):
             version = (await self._store.info(conversation)).version
         except ConversationNotFound:
             return _Stored(None, 0)
-        newest: FrameworkRecord | None = None
-        async for event in self._store.read(conversation, until=version, types=[_RECORD]):
-            if isinstance(event.payload, FrameworkRecord) and event.payload.framework == _NAME:
-                newest = event.payload
-        return _Stored(None if newest is None else self._record(conversation, newest), version)
+        async with aclosing(newest_first(self._store, conversation, [_RECORD], until=version)) as records:
+            async for event in records:
+                if isinstance(event.payload, FrameworkRecord) and event.payload.framework == _NAME:
+                    return _Stored(self._record(conversation, event.payload), version)
+        return _Stored(None, version)
 
     def _record(self, conversation: str, payload: FrameworkRecord) -> ConversationRecord | None:
         """Read a record; that of a fork's shared past is the fork's own."""
@@ -209,21 +237,24 @@ class TimelineConversationStore(ConversationStore):
         if len(self._homes) > _MOST_HOMES:
             self._homes.popitem(last=False)
 
-    async def _entries_with(self, entry_id: str) -> dict[str, Any]:
-        """Return the entries of the conversation that has one, by id."""
+    async def _entries_with(self, entry_id: str) -> _Entries:
+        """Return the entries of the conversation that has one, read as far back as that one."""
         known = self._homes.get(entry_id)
-        entries = {} if known is None else await self._entries(known)
-        if entry_id in entries:
-            return entries
+        if known is not None:
+            entries = await self._entries(known)
+            if await entries.reach(entry_id):
+                return entries
         async for event in all_events(self._store, [_ENTRY]):
             if isinstance(event.payload, FrameworkEntry) and event.payload.key == entry_id:
                 self._is_in(entry_id, event.conversation)
-                return await self._entries(event.conversation)
+                entries = await self._entries(event.conversation)
+                if await entries.reach(entry_id):
+                    return entries
         raise KeyError(entry_id)
 
-    async def _entries(self, conversation: str) -> dict[str, Any]:
-        read = [event.payload async for event in self._store.read(conversation, types=[_ENTRY])]
-        return {p.key: p.data for p in read if isinstance(p, FrameworkEntry) and p.framework == _NAME}
+    async def _entries(self, conversation: str) -> _Entries:
+        version = (await self._store.info(conversation)).version
+        return _Entries(newest_first(self._store, conversation, [_ENTRY], until=version))
 
     async def _check_head(self, record: ConversationRecord, new: set[str]) -> None:
         if record.head_id is None or record.head_id in new:
@@ -235,13 +266,12 @@ class TimelineConversationStore(ConversationStore):
 
     async def _fork(self, record: ConversationRecord, parent: str) -> None:
         """Begin the log of a fork where its last entry is in the log of its parent, if that is there."""
-        at: int | None = None
-        async for event in self._store.read(parent, types=[_ENTRY]):
-            if isinstance(event.payload, FrameworkEntry) and event.payload.key == record.forked_at:
-                at = event.version
-        if at is not None:
+        if record.forked_at is None:
+            return
+        entries = await self._entries(parent)
+        if await entries.reach(record.forked_at):
             forked = await Timeline.open(self._store, parent, create=False)
-            await forked.fork(at=at, conversation=record.conversation_id)
+            await forked.fork(at=entries.read[record.forked_at].version, conversation=record.conversation_id)
 
     async def _appended(self, conversation: str, payloads: Sequence[Payload], version: int) -> bool:
         """Append payloads to a log at a version, 0 to begin it; return False where another writer was first."""
