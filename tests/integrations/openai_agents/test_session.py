@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -19,8 +20,10 @@ from timeline import open_store
 from timeline.blocks import UserPrompt
 from timeline.errors import InvalidArgument
 from timeline.events import BlockRedacted, event_id
-from timeline.integrations.openai_agents import TimelineSession
+from timeline.integrations.openai_agents import TimelineSession, history
+from timeline.integrations.openai_agents.history import key_of
 from timeline.integrations.openai_agents.items import items_of, read_items
+from timeline.integrations.openai_agents.known import Known
 from timeline.retention import scavenge
 from timeline.store.memory import MemoryStore
 
@@ -352,3 +355,33 @@ def test_without_the_sdk_the_error_names_the_extra() -> None:
     assert done.stdout.strip() == (
         "openai-agents is not installed. Install it with: pip install 'timeline-engine[openai-agents]'"
     ), done.stderr
+
+
+@pytest.mark.parametrize("lacking", [1, 10])
+async def test_a_list_without_items_that_the_log_has_is_known_from_the_end_of_the_log(lacking: int) -> None:
+    """The SDK leaves out a call whose output was popped: the list then reaches further back than its length says."""
+    store = Counted()
+    session = await TimelineSession.open(store, "s")
+    await session.add_items([user(f"Step {number}") for number in range(2_000)])
+    keys = [key_of(read_items([user(f"Step {number}")], "listed")[0]) for number in range(1_980, 2_000)]
+    store.events = 0
+    assert await Known(store, "s").missing(keys[: -lacking - 1] + keys[-1:]) == []
+    assert 0 < store.events < 500
+    assert await Known(store, "s").missing([*keys, "of no item"]) == [len(keys)]
+
+
+async def test_the_items_of_a_long_log_are_read_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop serves other sessions meanwhile."""
+    session = await TimelineSession.open(MemoryStore(), "s")
+    items = [user(f"Step {number}") for number in range(1_000)]
+    await session.add_items(items)
+    threads: list[threading.Thread] = []
+
+    def noted(*args: Any) -> Any:
+        threads.append(threading.current_thread())
+        return items_of(*args)
+
+    monkeypatch.setattr(history, "items_of", noted)
+    assert await session.get_items() == items
+    assert threads
+    assert threading.current_thread() not in threads

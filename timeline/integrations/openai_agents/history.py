@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.agent.deduplication import content_key
@@ -10,6 +11,8 @@ from timeline.events import DISOWNED, BlockRedacted, BlocksHidden, BlocksReveale
 from timeline.fold.window import tombstone
 from timeline.frozen import canonical_json, sha256_hex
 from timeline.integrations.openai_agents.items import KEY, items_of
+from timeline.log.in_turns import in_turns
+from timeline.log.off_loop import off_loop
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,7 +56,8 @@ async def whole_history(store: EventStore, conversation: str) -> list[Stored]:
     Raises:
         StoreError: the store cannot be read.
     """
-    return _read([event async for event in store.read(conversation, types=_TYPES)], whole=True)
+    events = await _events(store, conversation, 0)
+    return await off_loop(len(events), partial(_read, events, whole=True))
 
 
 async def stored_items(
@@ -71,17 +75,22 @@ async def stored_items(
         StoreError: the store cannot be read.
     """
     if newest is None:
-        return _items([event async for event in store.read(conversation, after=after, types=_TYPES)], whole=True)
+        events = await _events(store, conversation, after)
+        return await off_loop(len(events), partial(_items, events, whole=True))
     version = (await store.info(conversation)).version
     span = max(newest, 1) * _FIRST_READ
     while True:
         start = max(after, version - span)
-        items = _items(
-            [event async for event in store.read(conversation, after=start, types=_TYPES)], whole=start == after
-        )
+        events = await _events(store, conversation, start)
+        items = await off_loop(len(events), partial(_items, events, whole=start == after))
         if len(items) >= newest or start == after:
             return items[max(0, len(items) - newest) :]
         span *= 4
+
+
+async def _events(store: EventStore, conversation: str, after: int) -> list[Event]:
+    """Return the events behind a version that say what the items are."""
+    return [event async for event in in_turns(store.read(conversation, after=after, types=_TYPES))]
 
 
 def key_of(blocks: Sequence[Block]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from timeline.integrations.openai_agents.history import stored_items
 
@@ -13,9 +13,12 @@ if TYPE_CHECKING:
     from timeline.integrations.openai_agents.history import Stored
     from timeline.ports import EventStore
 
+_FURTHER: Final = 4
+"""A list may lack items that the log has, as a call whose output was popped: so many times as far back it is there."""
+
 
 class Known:
-    """The items of a conversation, as far as it was read: its end first, the rest when a list has more."""
+    """The items of a conversation, as far as it was read: its end first, and further back while a list has more."""
 
     def __init__(self, store: EventStore, conversation: str) -> None:
         self._store = store
@@ -36,10 +39,13 @@ class Known:
         else:
             self._count(await stored_items(self._store, self._conversation, after=self._read))
         missing = self._missing(keys)
-        if missing and not self._is_whole:
+        newest = len(keys)
+        while missing and not self._is_whole:
+            newest *= _FURTHER
+            items = await stored_items(self._store, self._conversation, newest=newest)
+            self._is_whole = len(items) < newest
             self._keys.clear()
-            self._count(await stored_items(self._store, self._conversation))
-            self._is_whole = True
+            self._count(items)
             missing = self._missing(keys)
         return missing
 
