@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
 
+from tests.log.counted import Counted
 from tests.scenes import answer, call, log_of, opened, prompt, result, small_policy, words
 from tests.sdks import anthropic_message
+from timeline.agent import list_follower
+from timeline.agent.divergence import divergence
 from timeline.blocks import AssistantCompletion, ToolCall, ToolResult, UserPrompt
+from timeline.log.off_loop import off_loop
 from timeline.store.memory import MemoryStore
 from timeline.wire.neutral import INTERRUPTED
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from timeline.agent.divergence import Divergence
     from timeline.blocks import Block
+    from timeline.timeline import Timeline
 
 LIST: list[list[Block]] = [[prompt(5)], [answer(3), call("c1")], [result("c1", 9)]]
 
@@ -272,3 +281,61 @@ async def test_thoughts_of_a_branch_that_is_taken_up_again_go_back_to_the_model(
         assert shown == [f"{name}1", f"{name}2", f"{name}3"]
     report = await timeline.verify()
     assert (report.ok, report.renders) == (True, 3)
+
+
+async def test_what_others_append_while_a_list_is_compared_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long list is compared in a thread, and others append meanwhile."""
+    timeline = await opened(MemoryStore())
+    reply = AssistantCompletion(text="Done.")
+
+    async def meanwhile(items: int, work: Callable[[], Any]) -> Any:
+        found = await off_loop(items, work)
+        if not log_has(timeline, reply.text):
+            await timeline.append(reply)
+        return found
+
+    monkeypatch.setattr(list_follower, "off_loop", meanwhile)
+    follower = timeline.list_follower()
+    await timeline.append(prompt(5))
+    assert await follower.take([[prompt(5)], [reply]]) == []
+
+
+def log_has(timeline: Timeline, text: str) -> bool:
+    """Return whether a block of the window says this."""
+    return any(item.block.text == text for item in timeline.window.items)
+
+
+@pytest.mark.parametrize(("known", "in_thread"), [(10, False), (1_000, True)])
+async def test_a_list_is_compared_with_a_long_log_in_a_thread(
+    known: int, *, in_thread: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loop serves other conversations meanwhile, also where the list itself was trimmed."""
+    threads: list[threading.Thread] = []
+
+    def compared(*args: Any, **options: Any) -> Divergence:
+        threads.append(threading.current_thread())
+        return divergence(*args, **options)
+
+    monkeypatch.setattr(list_follower, "divergence", compared)
+    timeline = await opened(MemoryStore())
+    await timeline.append(*(UserPrompt(text=str(number)) for number in range(known)))
+    assert len(await timeline.list_follower().take([[UserPrompt(text=str(known - 1))], [prompt(5)]])) == 1
+    assert [thread is not threading.current_thread() for thread in threads] == [in_thread]
+
+
+async def test_leaving_blocks_reads_no_event_before_them() -> None:
+    """However long the history is, and also by a follower that has not read it."""
+    read: list[int] = []
+    for history in (50, 500):
+        store = Counted()
+        timeline = await opened(store)
+        await timeline.append(*(UserPrompt(text=str(number)) for number in range(history)))
+        await timeline.append(prompt(5), answer(3))
+        last = timeline.version
+        store.events = 0
+        await timeline.list_follower().leave([last - 1, last])
+        read.append(store.events)
+        assert [item.omitted for item in timeline.window.items[-3:]] == [False, True, True]
+        await timeline.list_follower().leave([], again=[last - 1, last])
+        assert not any(item.omitted for item in timeline.window.items)
+    assert read[0] == read[1]

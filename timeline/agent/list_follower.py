@@ -8,6 +8,7 @@ back in a list.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 import anyio
@@ -23,12 +24,14 @@ from timeline.errors import InvalidArgument
 from timeline.events import appended_block
 from timeline.fold.window import FRAMEWORK_ID
 from timeline.home import Home
+from timeline.log.in_turns import in_turns
+from timeline.log.off_loop import off_loop
 from timeline.log.protocol import Departure
 from timeline.wire.call_ids import CallIds
 from timeline.wire.neutral import INTERRUPTED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Sequence
     from datetime import datetime
 
     from timeline.agent.messages import MessageWire
@@ -156,7 +159,7 @@ class ListFollower:
             return read
         said = await self._shown_blocks()
         read = read_messages(messages, wire=wire, names=names, **self._meant(read, said))
-        left = {*self._compared(self._let_in(read), ids, whole=whole).departure.abandoned}
+        left = {*(await self._compared(self._let_in(read), ids, whole=whole)).departure.abandoned}
         if not left & said.keys():
             return read
         stayed = {version: block for version, block in said.items() if version not in left}
@@ -198,18 +201,18 @@ class ListFollower:
         self, messages: Sequence[Sequence[Block]], ids: Sequence[str] | None, *, whole: bool, at: datetime | None
     ) -> list[Block]:
         messages = self._let_in(messages)
-        found = self._compared(messages, ids, whole=whole)
+        found = await self._compared(messages, ids, whole=whole)
         if not (found.departure.abandoned or found.departure.revived):
             return await append_in_turns(self._conversation, found.new, at)
-        return await self._gone_back(lambda: self._compared(messages, ids, whole=whole), at)
+        return await self._gone_back(found, lambda: self._compared(messages, ids, whole=whole), at)
 
-    async def _gone_back(self, compare: Callable[[], _Compared], at: datetime | None) -> list[Block]:
-        found = compare()
-
+    async def _gone_back(
+        self, found: _Compared, compare: Callable[[], Awaitable[_Compared]], at: datetime | None
+    ) -> list[Block]:
         async def choose() -> Departure:
             nonlocal found
             await self._learn()
-            found = compare()
+            found = await compare()
             return found.departure
 
         async def place(turns: Turns) -> Sequence[Draft]:
@@ -236,9 +239,14 @@ class ListFollower:
         self._home.check()
         left, back = set(versions), set(again)
 
+        conversation = self._conversation
+        first = min(left | back, default=conversation.version + 1)
+
         async def choose() -> Departure:
-            await self._learn()
-            known = self._log.known()
+            log = LogBlocks()  # a decision about a block is behind it, so no earlier event says more
+            async for event in in_turns(conversation.store.read(conversation.id, after=first - 1)):
+                log.add([event])
+            known = log.known()
             return Departure(
                 tuple(block.version for block in known if block.version in left and block.shown),
                 tuple(block.version for block in known if block.version in back and not block.shown),
@@ -249,8 +257,7 @@ class ListFollower:
             return []
 
         async with self._lock:
-            log = self._conversation.log
-            await log.go_back(choose, place, at=given(now), counter=self._conversation.counter.name)
+            await conversation.log.go_back(choose, place, at=given(now), counter=conversation.counter.name)
 
     async def _learn(self) -> None:
         """Read the events since the last time."""
@@ -258,13 +265,28 @@ class ListFollower:
             first = (await self._conversation.store.info(self._conversation.id)).first_version
             self._version, self._is_whole = first - 1, first == 1
             self._said_version = self._version
-        events = await self._conversation.log.since(self._version)
-        self._log.add(events)
-        self._version = events[-1].version if events else self._version
+        conversation = self._conversation
+        async for event in in_turns(conversation.store.read(conversation.id, after=self._version)):
+            self._log.add([event])
+            self._version = event.version
 
-    def _compared(self, messages: Sequence[Sequence[Block]], ids: Sequence[str] | None, *, whole: bool) -> _Compared:
+    async def _compared(
+        self, messages: Sequence[Sequence[Block]], ids: Sequence[str] | None, *, whole: bool
+    ) -> _Compared:
+        """Compare a list with the log, off the loop where they are long; again where others appended meanwhile."""
+        while True:
+            version, items = self._version, len(self._log) + sum(map(len, messages))
+            own_texts = own_words(self._conversation.window)
+            found = await off_loop(items, partial(self._compare, messages, ids, own_texts, whole=whole))
+            if self._conversation.version > version:
+                await self._learn()
+            if self._version == version:
+                return found
+
+    def _compare(
+        self, messages: Sequence[Sequence[Block]], ids: Sequence[str] | None, own_texts: set[str], *, whole: bool
+    ) -> _Compared:
         """Compare a list with the log; the blocks to append know the ids of their messages."""
-        own_texts = own_words(self._conversation.window)
         news = [[block for block in own if block.text not in own_texts] for own in messages]
         known = self._log.known()
         if not self._is_whole:

@@ -53,6 +53,9 @@ class LogBlocks:
         self._named_tombstones: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
         """The keys of the redacted blocks of a framework's message, by their type and the message's id."""
 
+    def __len__(self) -> int:
+        return len(self._blocks) + len(self._cut)
+
     def add(self, events: Iterable[Event]) -> None:
         """Read the next events."""
         for event in events:

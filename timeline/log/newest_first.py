@@ -18,9 +18,9 @@ _FIRST: Final = 64
 
 
 async def newest_first(
-    store: EventStore, conversation: str, types: Collection[str], *, until: int
+    store: EventStore, conversation: str, types: Collection[str] | None, *, until: int
 ) -> AsyncGenerator[Event]:
-    """Iterate over the events of some types up to a version, the newest first.
+    """Iterate over the events of some types (None: all) up to a version, the newest first.
 
     Raises:
         ConversationNotFound: there is no such conversation.

@@ -12,6 +12,7 @@ from tests.importers.session import use
 from tests.integrations.claude_agent_sdk.test_resuming import compacted, loaded, told
 from tests.integrations.claude_agent_sdk.test_sessions import rows_of
 from tests.integrations.claude_agent_sdk.written import KEY, Written, feed, opened
+from tests.log.counted import Counted
 from tests.recorded import needs_recordings, swept
 from timeline import open_store, policies
 from timeline.importers.builder import UNKNOWN_TIME
@@ -41,6 +42,24 @@ def edited() -> Written:
 def shown(timeline: Timeline) -> list[str]:
     """Return the texts that the model is sent."""
     return [item.block.text for item in timeline.window.items if not item.omitted]
+
+
+async def test_going_back_reads_no_event_before_the_place_that_it_goes_back_behind() -> None:
+    """So it costs what is left, and not what the session did before."""
+    read: list[int] = []
+    for rounds in (10, 50):
+        store, session = Counted(), Written().works(rounds)
+        sessions = await feed(store, session.rows)
+        place = session.ends("Shall I go on?")["uuid"]
+        session.user("Yes")
+        session.ends("Here it is.")
+        await sessions.append(KEY, session.rows[-3:])
+        session.user("No", parentUuid=place)
+        store.events = 0
+        await sessions.append(KEY, session.rows[-1:])
+        read.append(store.events)
+        assert shown(await opened(store))[-2:] == ["Shall I go on?", "No"]
+    assert read[0] == read[1]
 
 
 async def test_what_a_prompt_goes_back_behind_is_omitted_as_abandoned() -> None:

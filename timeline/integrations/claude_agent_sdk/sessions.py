@@ -7,6 +7,7 @@ process is killed in between, or two write at once, the next append adds what is
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -28,6 +29,7 @@ from timeline.integrations.claude_agent_sdk.rows import (
     row_of,
     uuid_of,
 )
+from timeline.log.newest_first import newest_first
 from timeline.log.stored import busy
 from timeline.log.wakeups import notify
 from timeline.portable.recordings import append_recorded
@@ -287,12 +289,24 @@ class SessionLog:
         if await self._store.known_ids(self.conversation, self._made.get(turn.by, ())):
             return
         left, again = ({id_ for row in rows for id_ in self._made.get(row, ())} for rows in turn.lines)
-        events = [event async for event in self._store.read(self.conversation, types=["block.appended"])]
+        blocks = await self._blocks_of(left | again)
         timeline = await self._open()
         await timeline.list_follower().leave(
-            [event.version for event in events if event.id in left],
-            again=[event.version for event in events if event.id in again],
+            [version for id_, version in blocks.items() if id_ in left],
+            again=[version for id_, version in blocks.items() if id_ in again],
         )
+
+    async def _blocks_of(self, ids: set[UUID]) -> dict[UUID, int]:
+        """Return the versions of the events of some ids that appended a block; no event before them is read."""
+        missing = await self._store.known_ids(self.conversation, ids)
+        version = (await self._store.info(self.conversation)).version
+        found: dict[UUID, int] = {}
+        async with aclosing(newest_first(self._store, self.conversation, None, until=version)) as events:
+            while missing and (event := await anext(events, None)) is not None:
+                missing.discard(event.id)
+                if event.id in ids and event.type == "block.appended":
+                    found[event.id] = event.version
+        return found
 
     async def _open(self) -> Timeline:
         if self._timeline is None:
