@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from timeline.integrations.openai_agents.history import Stored
     from timeline.ports import EventStore
 
-_FURTHER: Final = 4
-"""A list may lack items that the log has, as a call whose output was popped: so many times as far back it is there."""
+_FURTHER: Final = 2
+"""A list may lack items of the log, as a call whose output was popped: so many times as far back is looked at next."""
 
 
 class Known:
