@@ -332,7 +332,12 @@ async def _fork(timeline: Timeline, _: str) -> None:
 async def test_whatever_happens_while_a_block_is_redacted_nothing_of_it_is_left(
     happens: Callable[[Timeline, str], Awaitable[None]],
 ) -> None:
-    """Between any two steps of the redaction: what came meanwhile is read as well, or all of it once more."""
+    """Between any two steps of the redaction: then it is as if that had come before."""
+    async with open_store("memory://") as store:
+        timeline, path = await _at_work(store)
+        await happens(timeline, path)
+        await redact(store, "cards", path, WHY, text=PLAIN)
+        as_before = await contexts_of(timeline)
     for step in count(1):
         async with open_store("memory://") as store:
             timeline, path = await _at_work(store)
@@ -344,8 +349,7 @@ async def test_whatever_happens_while_a_block_is_redacted_nothing_of_it_is_left(
             log = [event async for event in store.read("cards")]
             if isinstance(log[-1].payload, BlockRedacted):  # else it came behind the redaction
                 assert left_in(await everything_of(store)) == 0, step
-                assert left_in((await contexts_of(timeline)).encode()) == 0, step
-            assert all("card" in done.block.text for done in timeline.window.summaries), step
+                assert await contexts_of(timeline) == as_before, step
             assert (await verify_deep(store)).ok, step
             assert (await timeline.verify()).ok, step
 
