@@ -354,6 +354,21 @@ async def test_whatever_happens_while_a_block_is_redacted_nothing_of_it_is_left(
             assert (await timeline.verify()).ok, step
 
 
+async def test_a_legal_hold_that_is_set_while_a_block_is_redacted_is_heeded() -> None:
+    """Between any two steps: whichever is in the log first holds."""
+    for step in count(1):
+        async with open_store("memory://") as store:
+            timeline, path = await _at_work(store)
+            meanwhile = Meanwhile(store, partial(timeline.set_legal_hold, on=True), step)
+            with suppress(UnderLegalHold):
+                await redact(meanwhile.as_store, "cards", path, WHY, text=PLAIN)
+            if not meanwhile.has_happened:
+                assert step > 10
+                return
+            types = [event.type async for event in store.read("cards", types=["retention.set", "block.redacted"])]
+            assert types in (["retention.set"], ["block.redacted", "retention.set"]), step
+
+
 async def test_a_block_of_the_shared_past_is_erased_from_the_fork_too(store: EventStore) -> None:
     """Asked of the fork, it goes in the parent, and in the other forks."""
     world = await plant(store)

@@ -377,8 +377,7 @@ class _Plan:
         self.first, self.since = first if versions else 0, first
         oldest = await self.store.info((await _owners_of(self.store, own, [first]))[first] or conversation)
         for info in await _family(self.store, oldest, first):
-            if (await kept(self.store, info.id)).legal_hold:
-                raise UnderLegalHold(info.id)
+            await self._check_hold(info.id)
             is_read = info.id == own.id and not info.base and await self._read_on(probe, info)
             shared = self._inherited(info, self.shared)
             self._rewrite(probe if is_read else await self._gone_through(info, shared, info.base))
@@ -395,11 +394,16 @@ class _Plan:
         if [info.id for info in family] != [*read]:
             return False
         for info in family:
+            await self._check_hold(info.id)
             reading = read[info.id]
             if not await self._read_on(reading, info):
                 return False
             self._rewrite(reading)
         return True
+
+    async def _check_hold(self, conversation: str) -> None:
+        if (await kept(self.store, conversation)).legal_hold:
+            raise UnderLegalHold(conversation)
 
     async def _read_on(self, reading: _Reading, info: ConversationInfo) -> bool:
         """Read what was appended to a conversation; return whether what is written anew holds with that."""
