@@ -286,6 +286,13 @@ async def _at_work(store: EventStore) -> tuple[Timeline, str]:
     return timeline, result.path
 
 
+async def _at_work_in(store: EventStore, where: str) -> tuple[list[Timeline], str]:
+    """Return the conversation with its fork, if it has one, the one in which something happens last."""
+    timeline, path = await _at_work(store)
+    forks = [] if where == "alone" else [await timeline.fork(conversation="fork")]
+    return [timeline, *forks] if where == "in a fork" else [*forks, timeline], path
+
+
 async def _grow(timeline: Timeline, _: str) -> None:
     await timeline.append(UserPrompt(text="Write one more card. " * 90))
     await timeline.render()
@@ -321,37 +328,38 @@ async def _go_back(timeline: Timeline, _: str) -> None:
 
 
 async def _fork(timeline: Timeline, _: str) -> None:
-    await timeline.fork(conversation="fork")
+    await timeline.fork(conversation="another")
 
 
+@pytest.mark.parametrize("where", ["alone", pytest.param("beside a fork", marks=at_night), "in a fork"])
 @pytest.mark.parametrize(
     "happens",
     [_grow, _compact, _undo, _hide, _ask, _answer, _go_back, _fork],
     ids=lambda happens: happens.__name__.strip("_"),
 )
 async def test_whatever_happens_while_a_block_is_redacted_nothing_of_it_is_left(
-    happens: Callable[[Timeline, str], Awaitable[None]],
+    happens: Callable[[Timeline, str], Awaitable[None]], where: str
 ) -> None:
     """Between any two steps of the redaction: then it is as if that had come before."""
     async with open_store("memory://") as store:
-        timeline, path = await _at_work(store)
-        await happens(timeline, path)
+        timelines, path = await _at_work_in(store, where)
+        await happens(timelines[-1], path)
         await redact(store, "cards", path, WHY, text=PLAIN)
-        as_before = await contexts_of(timeline)
+        as_before = await contexts_of(*timelines)
     for step in count(1):
         async with open_store("memory://") as store:
-            timeline, path = await _at_work(store)
-            meanwhile = Meanwhile(store, partial(happens, timeline, path), step)
+            timelines, path = await _at_work_in(store, where)
+            meanwhile = Meanwhile(store, partial(happens, timelines[-1], path), step)
             await redact(meanwhile.as_store, "cards", path, WHY, text=PLAIN)
             if not meanwhile.has_happened:
                 assert step > 10
                 return
-            log = [event async for event in store.read("cards")]
+            log = [event async for event in store.read(timelines[-1].id)]
             if isinstance(log[-1].payload, BlockRedacted):  # else it came behind the redaction
                 assert left_in(await everything_of(store)) == 0, step
-                assert await contexts_of(timeline) == as_before, step
+                assert await contexts_of(*timelines) == as_before, step
             assert (await verify_deep(store)).ok, step
-            assert (await timeline.verify()).ok, step
+            assert all([(await timeline.verify()).ok for timeline in timelines]), step
 
 
 async def test_a_legal_hold_that_is_set_while_a_block_is_redacted_is_heeded() -> None:
