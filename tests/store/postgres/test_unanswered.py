@@ -101,9 +101,17 @@ async def test_a_commit_that_is_not_answered_is_waited_for_with_a_word(
         await administrator.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
         await administrator.execute("SELECT pg_reload_conf()")
         monkeypatch.setattr(database, "SLOW", 0.2)
-        working = asyncio.create_task(store.set_retention("window"))
+        goes_on = True
+
+        async def write() -> None:
+            while goes_on:  # the server heeds a setting that it reads again a moment later
+                await store.set_retention("window")
+                await store.set_retention("keep")
+
+        working = asyncio.create_task(write())
         assert "the server has not answered a write" in await said(caplog)
         assert not working.done()
+        goes_on = False
         await administrator.execute("ALTER SYSTEM RESET synchronous_standby_names")
         await administrator.execute("SELECT pg_reload_conf()")
         await administrator.close()
