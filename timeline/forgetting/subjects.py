@@ -15,9 +15,9 @@ from timeline.errors import InvalidArgument
 from timeline.events import BlocksHidden, CompactionCompleted, ConversationOpened, appended_block
 from timeline.events.addresses import SIGN
 from timeline.events.encoding import encode_payload
+from timeline.forgetting.named_places import VALUE
 from timeline.forgetting.named_texts import texts_left, texts_named
 from timeline.forgetting.quotes import folded, strings_and_keys, words_of, written
-from timeline.forgetting.redacting import VALUE
 from timeline.forgetting.rewriting import fixed_words
 from timeline.log.all_events import own_events
 

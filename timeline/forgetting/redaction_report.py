@@ -1,0 +1,104 @@
+"""What redactions wrote, or would write, and the report of it: what was reached, and what stays for which reason."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from timeline.errors import StoreError
+from timeline.forgetting.handed_over import handed_over_from, redactions_of
+from timeline.forgetting.named_texts import named_by_others
+from timeline.ports import ErasureReport
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from timeline.ports import EventStore
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What one redaction wrote, or would write.
+
+    Attributes:
+        conversations: those that it changed.
+        events: the place of each event that was written anew, by ``conversation@version``.
+        counts: numbers of everything else that was written anew, by place.
+        left: for each place that was not reached, the reason.
+        replaced: the hashes of the stored texts that it replaced; a text that others still name is left.
+        origins: for each conversation the first redacted version; a summary that reaches it may be handed over.
+    """
+
+    conversations: tuple[str, ...]
+    events: Mapping[str, str]
+    counts: Mapping[str, int]
+    left: Mapping[str, str]
+    replaced: Collection[str]
+    origins: Mapping[str, int]
+
+
+def report_of(written: Sequence[Written]) -> ErasureReport:
+    """Return the report of redactions; an event that several of them wrote anew counts once."""
+    events = {event: place for one in written for event, place in one.events.items()}
+    reached = Counter(events.values())
+    for one in written:
+        reached.update(one.counts)
+    left: dict[str, list[str]] = {}
+    for one in written:
+        for place, why in one.left.items():
+            left.setdefault(place, []).append(why)
+    return ErasureReport(
+        conversations=tuple(dict.fromkeys(id_ for one in written for id_ in one.conversations)),
+        reached={place: number for place, number in reached.items() if number},
+        rewritten=tuple(events),
+        left={place: "; ".join(dict.fromkeys(whys)) for place, whys in left.items()},
+    )
+
+
+async def with_summaries(store: EventStore, written: Sequence[Written]) -> ErasureReport:
+    """Return the report, with the summaries of the redacted content with which other conversations begin."""
+    report = report_of(written)
+    origins: dict[str, int] = {}
+    for one in written:
+        for id_, first in one.origins.items():
+            origins[id_] = min(first, origins.get(id_, first))
+    handed = await handed_over_from(store, origins) if origins else []
+    if handed := [summary for summary in handed if str(summary) not in report.rewritten]:
+        cure = redactions_of(handed)
+        why = f"conversations that it was handed over to begin with a summary of it, which may say it: {cure}"
+        report = replace(report, left={**report.left, "handed_over": why})
+    return report
+
+
+async def rehearsed(store: EventStore, written: Sequence[Written]) -> ErasureReport:
+    """Return the report of what redactions would write, with the stored texts that would go, and those that stay."""
+    report = await with_summaries(store, written)
+    replaced = {hash_ for one in written for hash_ in one.replaced}
+    held = await named_by_others(store, replaced, report.conversations)
+    reached, left = {**report.reached}, {**report.left}
+    if replaced - held:
+        reached["values"] = len(replaced - held)
+    if held:
+        left["values"] = _stay(held)
+    return replace(report, reached=reached, left=left)
+
+
+def _stay(texts: Collection[str]) -> str:
+    return f"{len(texts)} stored texts stay, since other conversations name them; redact them there too"
+
+
+async def scrubbed(store: EventStore, written: Sequence[Written]) -> ErasureReport:
+    """Rewrite the store's files without what was overwritten; return the report, which says whether that was possible.
+
+    Which texts stay is asked after all redactions: a text that another conversation names may go with the redaction of
+    that conversation.
+    """
+    report = await with_summaries(store, written)
+    if held := await store.values({hash_ for one in written for hash_ in one.replaced}):
+        report = replace(report, left={**report.left, "values": _stay(held)})
+    try:
+        await store.shrink()
+    except StoreError as refusal:  # report any refusal, and do not raise it: the log itself is redacted already
+        return replace(report, left={**report.left, "files": str(refusal)})
+    return replace(report, physical=True)
