@@ -945,9 +945,10 @@ class Timeline(TimelineView):
             record: ``"full"`` (or True) records the context so that it can be rebuilt byte for byte. ``"hash"`` keeps
                 only hashes of prompt, tools and tail. False is a dry run: it appends nothing, calls no hook but
                 ``on_append``, and returns the same bytes; if it compacts, it asks the summarizer and keeps the answer
-                for the next render. ``"overlapped"`` records in full; if the render decided nothing, it returns at
-                once, and the context is recorded while you call the model. `record` and the next render wait for that,
-                and raise its error.
+                for the next render. Use it for a look and record in a loop: nothing that a dry run decides stays, so
+                each one of a loop decides about a longer log. ``"overlapped"`` records in full; if the render decided
+                nothing, it returns at once, and the context is recorded while you call the model. `record` and the
+                next render wait for that, and raise its error.
 
         Raises:
             ContextOverflow: the context is above the limit and cannot be made smaller. If an undo or a hook's veto
