@@ -46,6 +46,7 @@ from timeline.timeline import Timeline
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
 
+    from timeline.fold.window import Item
     from timeline.policy.model import Policy
     from timeline.ports import ErasureReport, EventStore
 
@@ -54,13 +55,20 @@ T = TypeVar("T")
 Kind = Literal["prompt", "answer", "round", "failed", "call", "note", "thought", "attachment"]
 How = Literal["path", "address", "words", "found", "several"]
 Meanwhile = Literal["redact", "fork", "say", "scavenge", "render", "undo", "take over", "hold"]
+Asked = Literal["path", "address", "again"]
 ANY: Final = st.integers(0, 99)
+WRITTEN: Final = st.sampled_from(["{}", "`{}`", " [{}]. "])
+"""Ways in which a model may write a path."""
 FORMS: Final = st.integers(0, 3)
 SIZES: Final = st.sampled_from([0, 1, 5, 30, 60])
 KINDS: Final[st.SearchStrategy[list[Kind]]] = st.lists(st.sampled_from(get_args(Kind)), min_size=1, max_size=4)
 SAID: Final = st.lists(st.tuples(KINDS, FORMS, SIZES), min_size=2, max_size=6)
 _MOST: Final = 5
 """Conversations at a time, so that each is looked at often."""
+
+
+def _is_made(item: Item) -> bool:
+    return item.is_summary or isinstance(item.block, ToolResult)
 
 
 @dataclass
@@ -328,13 +336,19 @@ class Forgetting(RuleBasedStateMachine):
                 case _:
                     await timeline.unpin(told.path, now=now)
 
-    @rule(number=ANY, which=ANY, address=st.booleans())
-    def recall(self, number: int, which: int, address: bool) -> None:  # noqa: FBT001 - drawn
-        """Let the model read a block back: its result repeats the block."""
+    @rule(number=ANY, which=ANY, asked=st.sampled_from(get_args(Asked)), written=WRITTEN)
+    def recall(self, number: int, which: int, asked: Asked, written: str) -> None:
+        """Let the model read back a block, a summary or what it read back before: its result repeats that."""
         timeline = self.handle(number)
         told = self.some(timeline, which)
-        if told is not None and not self._is_scavenged(told):
-            self.run(self._recall(timeline, f"@{told.version}" if address else told.path))
+        if asked == "again":
+            names = [f"@{item.version}" for item in timeline.window.items if _is_made(item)]
+        elif told is None or self._is_scavenged(told):
+            return
+        else:
+            names = [told.path if asked == "path" else f"@{told.version}"]
+        if names:
+            self.run(self._recall(timeline, written.format(names[which % len(names)])))
 
     async def _recall(self, timeline: Timeline, name: str) -> None:
         self.calls += 1

@@ -327,6 +327,11 @@ async def _go_back(timeline: Timeline, _: str) -> None:
     await timeline.go_back()
 
 
+async def _scavenge(timeline: Timeline, _: str) -> None:
+    await timeline.set_retention("window")
+    await scavenge(timeline._store)
+
+
 async def _fork(timeline: Timeline, _: str) -> None:
     await timeline.fork(conversation="another")
 
@@ -334,7 +339,7 @@ async def _fork(timeline: Timeline, _: str) -> None:
 @pytest.mark.parametrize("where", ["alone", pytest.param("beside a fork", marks=at_night), "in a fork"])
 @pytest.mark.parametrize(
     "happens",
-    [_grow, _compact, _undo, _hide, _ask, _answer, _go_back, _fork],
+    [_grow, _compact, _undo, _hide, _ask, _answer, _go_back, _scavenge, _fork],
     ids=lambda happens: happens.__name__.strip("_"),
 )
 async def test_whatever_happens_while_a_block_is_redacted_nothing_of_it_is_left(

@@ -24,6 +24,7 @@ from timeline.facts.name_list import LIST_KEY
 from timeline.fold.window import TOMBSTONE
 from timeline.frozen import compact_json
 from timeline.log.off_loop import in_thread
+from timeline.log.recall_form import RECALL, first_line, readings
 from timeline.wire.ai_sdk_parts import file_of
 from timeline.wire.converse_content import has_block
 from timeline.wire.media import anthropic_media, content_parts, gemini_media, openai_media, responses_media
@@ -45,7 +46,6 @@ RecallWire: TypeAlias = Literal["anthropic", "openai_chat", "openai_responses", 
 PartText: TypeAlias = "Callable[[Part], str]"
 """Returns the text that replaces a content part without text."""
 
-NAME: Final = "recall"
 _DESCRIPTION: Final = (
     "Read back any part of this conversation that is not in front of you in full: results and arguments that are "
     "hidden or shortened, and everything that a summary stands for. Give the path or the address as it is printed, for "
@@ -72,8 +72,6 @@ _PLACES: Final[dict[RecallWire, str]] = {
 """Where each wire shows a picture."""
 _STRICT: Final = ("openai_chat", "openai_responses")
 """Wires whose strict mode requires every property; a property that is not used is null there."""
-_AROUND_PATH: Final = " \t\r\n`'\"[](){}<>.,;:…"
-"""Characters that may surround a path in a model's text."""
 _WORTH_A_THREAD: Final = 10_000
 """Content of so many characters is cut in a thread; for a shorter one, that takes a few milliseconds at most."""
 _OUTLINED: Final = 8
@@ -111,7 +109,7 @@ def schema(wire: RecallWire) -> dict[str, JsonValue]:
         "required": list(_PROPERTIES) if wire in _STRICT else ["path"],
         "additionalProperties": False,
     }
-    described: dict[str, JsonValue] = {"name": NAME, "description": _DESCRIPTION}
+    described: dict[str, JsonValue] = {"name": RECALL, "description": _DESCRIPTION}
     match wire:
         case "anthropic":
             return {**described, "input_schema": parameters}
@@ -137,7 +135,7 @@ class RecallTool:
         max_tokens: most tokens of an answer.
     """
 
-    name: str = NAME
+    name: str = RECALL
 
     def __init__(
         self,
@@ -205,14 +203,14 @@ class RecallTool:
         if isinstance(asked, str):
             return Recalled(asked, "malformed")
         answer = Recalled(_NO_PATH, "malformed")
-        for path in dict.fromkeys((asked.path, asked.path.strip(_AROUND_PATH))):
+        for path in readings(asked.path):
             try:
                 return *(await self._read(path)), asked
             except BlockNotFound as unknown:
                 answer = _unknown(path, unknown)
             except HistoryUnavailable as gone:
-                text = f"[{path} · deleted] This part of the conversation was deleted and cannot be read. {gone}"
-                return Recalled(text, "deleted", path)
+                why = f"This part of the conversation was deleted and cannot be read. {gone}"
+                return Recalled(f"{first_line(path, 'deleted')} {why}", "deleted", path)
         return answer
 
     def _media(self, block: Block) -> tuple[list[JsonValue], PartText]:
@@ -233,14 +231,14 @@ class RecallTool:
         return shown, lambda part: notes.get(id(part)) or _unshown(part)
 
     async def _recalled(self, address: Address, block: Block, asked: _Asked, note: PartText) -> Recalled:
-        named = f"{block.path} · {address}"
         if block.text == TOMBSTONE and "redacted" in block.meta:
             reason = f" Reason: {block.meta['redacted']}." if block.meta["redacted"] else ""
-            text = f"[{named} · redacted] The content was erased for good and cannot be read back.{reason}"
+            line = first_line(block.path, str(address), "redacted")
+            text = f"{line} The content was erased for good and cannot be read back.{reason}"
             return Recalled(text, "redacted", block.path, address=str(address))
         [tokens] = await self._count([block])
         content = content_of(block, note)
-        head = f"[{named} · {_what(block)} · {block.turn_id} · {tokens:,} tokens]"
+        head = first_line(block.path, str(address), _what(block), block.turn_id, f"{tokens:,} tokens")
         if not content:
             return Recalled(f"{head}\n[no content]", "found", block.path, address=str(address))
         if asked.offset >= len(content):

@@ -17,7 +17,6 @@ from timeline.events import (
     BlockRedacted,
     BlocksHidden,
     CompactionCompleted,
-    CompactionReverted,
     ContextRendered,
     ConversationOpened,
     ModelCalled,
@@ -30,8 +29,9 @@ from timeline.fold.window import TOMBSTONE
 from timeline.forgetting.named_places import ERASE
 from timeline.forgetting.named_texts import texts_of
 from timeline.forgetting.quotes import Quotes
+from timeline.forgetting.recalls import Recalls
 from timeline.forgetting.redaction_report import Written
-from timeline.forgetting.rewriting import Rewriter, recalled
+from timeline.forgetting.rewriting import Rewriter
 from timeline.forgetting.snapshots import base_anew, snapshot_anew
 from timeline.frozen import compact_json, sha256_hex
 from timeline.log.history import base_fold, reverted_versions
@@ -56,6 +56,8 @@ _T = TypeVar("_T")
 
 _LONG: Final = 256 * 1024
 """A text of so many characters is searched in a thread, so that the event loop goes on."""
+_DISTURBING: Final = ("block.redacted", "compaction.reverted")
+"""Types of events behind which a plan of before does not hold."""
 _PLACES: Final[tuple[tuple[type[Payload], str], ...]] = (
     (CompactionCompleted, "summaries"),
     (BlocksHidden, "replacements"),
@@ -152,7 +154,7 @@ class RedactionPlan:
         """Take what was appended to the conversations since they were read; return whether the plan holds with that.
 
         A conversation that an agent works in grows faster than a long log is read. Where content was removed meanwhile,
-        a compaction undone, a redacted block recalled or a fork begun, the plan has to be made anew.
+        a compaction undone or a fork begun, the plan has to be made anew.
         """
         read, self._read, self._parts = self._read, {}, []
         family = await _family(self._store, await self._store.info(next(iter(read))), self._since)
@@ -175,10 +177,7 @@ class RedactionPlan:
         if reading.before is None or await removed_since(self._store, info.id, reading.before):
             return False
         after = reading.info.version
-        late = [event async for event in in_turns(self._store.read(info.id, after=after, until=info.version))]
-        if any(isinstance(event.payload, BlockRedacted | CompactionReverted) for event in late):
-            return False
-        if reading.rewriter.may_be_recalled(late, self._named.paths):
+        async for _ in self._store.read(info.id, after=after, until=info.version, types=_DISTURBING):
             return False
         reading.values = reading.rewriter.values = await self._values_of(info)
         reading.info = info
@@ -194,12 +193,17 @@ class RedactionPlan:
         visible = {v: self._reason for v in self._named.blocks if v in shown}
         values = await self._values_of(info)
         gone = {v: self._reason for v in self._named.scavenged if v in shown}
-        targets = visible | await recalled(self._store, info.id, self._named.paths, visible | gone)
+        recalls = Recalls([held.id for held in await _lineage(self._store, info)])
+        for version, path in self._named.paths.items():
+            if held[version] == self._owners[version]:
+                recalls.remove(version, path)
         undone = frozenset(await reverted_versions(self._store, info.id))
         fold = await base_fold(self._store, info.id, without=undone)
         rewriter = Rewriter(
             fold,
-            targets,
+            visible,
+            self._reason,
+            recalls,
             self._quotes,
             texts=[block.text for block in self._named.blocks.values()],
             answered={block.call_id for block in self._named.blocks.values() if isinstance(block, ToolResult)},
@@ -355,6 +359,14 @@ async def _owners_of(store: EventStore, info: ConversationInfo, versions: Iterab
         if left and info.parent is not None:
             info = await store.info(info.parent.conversation)
     return owners
+
+
+async def _lineage(store: EventStore, info: ConversationInfo) -> list[ConversationInfo]:
+    """Return a conversation and those that it was forked from."""
+    found = [info]
+    while found[-1].base and (parent := found[-1].parent) is not None:
+        found.append(await store.info(parent.conversation))
+    return found
 
 
 async def _family(store: EventStore, owner: ConversationInfo, first: int) -> list[ConversationInfo]:

@@ -28,10 +28,8 @@ from timeline.events import (
     PolicyOrigin,
     appended_block,
 )
-from timeline.events.addresses import SIGN
 from timeline.events.encoding import checksum, decode_payload, encode_payload
 from timeline.events.other_payloads import CompactionFailed, FrameworkEntry, HookFailed
-from timeline.facts.call_versions import CallVersions
 from timeline.facts.of_items import WindowFacts
 from timeline.fold.fold import HistoryNeeded
 from timeline.fold.window import TOMBSTONE, Window
@@ -39,20 +37,17 @@ from timeline.forgetting.quotes import words_of
 from timeline.forgetting.second_copies import without_second_copy
 from timeline.forgetting.summaries import summary_anew
 from timeline.frozen import compact_json
-from timeline.log.in_turns import in_turns
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
     from datetime import datetime
 
     from timeline.blocks import Block
     from timeline.events import Event, Payload
     from timeline.fold.fold import Fold
     from timeline.forgetting.quotes import Quotes
-    from timeline.ports import EventStore
+    from timeline.forgetting.recalls import Recalls
 
-RECALL: Final = "recall"
-"""Name of the tool that reads a block back: its result repeats the block."""
 UNNAMED: Final = "redacted"
 """Replaces the erased name of a tool: providers allow hardly more than letters and digits in it."""
 _ERRORS: Final = {CompactionFailed: "detail", HookFailed: "error", ModelCalled: "error"}
@@ -66,7 +61,10 @@ class Rewriter:
 
     Args:
         fold: the fold with which the readable log begins; each event is applied to it.
-        targets: versions of the blocks whose content is erased, each with the reason.
+        targets: versions of the blocks whose content is erased, each with the reason. Answers of the recall tool that
+            repeat what is erased or written anew come to them.
+        reason: why these answers go.
+        recalls: finds them, and knows by now what else is removed.
         quotes: the texts of these blocks, or the words to take out.
         texts: their texts as they begin, for titles, which begin like them.
         answered: ids of the calls whose results are among them.
@@ -76,7 +74,9 @@ class Rewriter:
     """
 
     fold: Fold
-    targets: Mapping[int, str]
+    targets: dict[int, str]
+    reason: str
+    recalls: Recalls
     quotes: Quotes
     texts: Collection[str] = ()
     answered: Collection[str] = ()
@@ -87,9 +87,10 @@ class Rewriter:
     checksums: dict[int, str] = field(default_factory=dict)
     """The checksum of each event that is written anew."""
     _eraser: Eraser = field(init=False)
+    _erased: dict[int, float] = field(init=False)
+    """The targets, as the eraser takes them."""
     _known: WindowFacts = field(default_factory=WindowFacts)
     _partners: set[int] = field(default_factory=set)
-    _calls: CallVersions = field(default_factory=CallVersions)
     _changed_since: float = inf
     """The first version at which something that a context may show was written anew."""
     _blind: bool = False
@@ -97,42 +98,24 @@ class Rewriter:
 
     def __post_init__(self) -> None:
         """Make the eraser, which knows which content was made from which."""
-        self._eraser = Eraser(dict.fromkeys(self.targets, inf), self.targets, self.texts)
+        self._erased = dict.fromkeys(self.targets, inf)
+        self._eraser = Eraser(self._erased, self.targets, self.texts)
 
     def take(self, event: Event) -> None:
         """Take the next event."""
-        old = event.payload
-        self._pair(event.version, appended_block(old))
+        old, block = event.payload, appended_block(event.payload)
+        if block is not None:
+            self._pair(event.version, block)
         new = self.shared.get(event.version) or self._rewritten(event)
         if new is not None and new != old:
+            if block is not None:
+                self.recalls.remove(event.version, block.path)
             if isinstance(new, _SHOWN) or (self._is_digest(new) and event.version not in self.targets):
                 self._changed_since = min(self._changed_since, event.version)
             if event.version > self.base:
                 self.payloads[event.version] = new
                 self.checksums[event.version] = _checksum(event, new)
         self._fold(event, new or old)
-
-    def may_be_recalled(self, events: Iterable[Event], paths: Mapping[int, str]) -> bool:
-        """Return whether one of further events may repeat a redacted block: asks the recall tool for it, or answers.
-
-        Args:
-            events: behind those that were taken.
-            paths: by version the path of each block that may go.
-        """
-        names = {*paths.values(), *(f"{SIGN}{version}" for version in paths)}
-        late = CallVersions()
-        for event in events:
-            block = appended_block(event.payload)
-            if isinstance(block, ToolCall):
-                late.add(event.version, block)
-                if asked_for(block) in names:
-                    return True
-            elif isinstance(block, ToolResult) and late.answered(block) is None:
-                call = self._calls.answered(block)
-                item = None if call is None else self.fold.live(call)
-                if call is not None and (item is None or asked_for(item.block) in names):
-                    return True  # of a call that is out of view nobody knows here what it asked for
-        return False
 
     def go_on_from(self, fold: Fold, at: datetime) -> None:
         """Go on from a fold of all earlier events in their new form, and redact the targets in its window."""
@@ -141,12 +124,16 @@ class Rewriter:
             if version <= fold.version and fold.live(version) is not None:
                 fold.apply(fold.version, at, BlockRedacted(version=version))
 
-    def _pair(self, version: int, block: Block | None) -> None:
-        """Note which block is the other half of a redacted call or result: its replacement quotes the redacted one."""
-        if isinstance(block, ToolCall):
-            self._calls.add(version, block)
-        elif block is not None and block.call_id is not None:
-            call = self._calls.answered(block)
+    def _pair(self, version: int, block: Block) -> None:
+        """Note what a block has to do with redacted ones: it is an answer that repeats one, or a pair's other half.
+
+        The replacement of a call quotes its result, and the other way round.
+        """
+        if self.recalls.repeats(version, block):
+            self.targets.setdefault(version, self.reason)
+            self._erased[version] = inf
+        if isinstance(block, ToolResult):
+            call = self.recalls.answered(block)
             if call is not None and (call in self.targets or version in self.targets):
                 self._partners.update({call, version})
 
@@ -266,43 +253,3 @@ def _parts(annotation: Any) -> Iterator[Any]:
 def _checksum(event: Event, payload: Payload) -> str:
     at, text = instant_text(event.at), encode_payload(payload)
     return checksum(event.conversation, event.version, event.id, event.type, event.schema_version, at, text)
-
-
-def asked_for(block: Block | None) -> str | None:
-    """Return the path or address that a call asks the recall tool for, whose result repeats the block there."""
-    if not isinstance(block, ToolCall) or block.name != RECALL or not isinstance(block.arguments, dict):
-        return None
-    path = block.arguments.get("path")
-    return path if isinstance(path, str) else None
-
-
-async def recalled(
-    store: EventStore, conversation: str, paths: Mapping[int, str], targets: Mapping[int, str]
-) -> dict[int, str]:
-    """Return the results of the recall tool that repeat redacted blocks, each with the reason.
-
-    Args:
-        store: holds the conversation.
-        conversation: its id.
-        paths: by version the path of each block that may go.
-        targets: by version the reason of each that goes; no block is read back before it is there.
-    """
-    calls = CallVersions()
-    recalls: dict[int, str] = {}
-    found: dict[int, str] = {}
-    if not targets:
-        return found
-    reasons = {f"{SIGN}{version}": why for version, why in targets.items()}
-    reasons |= {paths[version]: why for version, why in targets.items()}
-    blocks = store.read(conversation, after=min(targets) - 1, types=["block.appended"])
-    async for event in in_turns(blocks):
-        block = appended_block(event.payload)
-        if isinstance(block, ToolCall):
-            calls.add(event.version, block)
-            if (why := reasons.get(asked_for(block) or "")) is not None:
-                recalls[event.version] = why
-        elif block is not None and block.call_id is not None:
-            call = calls.answered(block)
-            if call is not None and call in recalls:
-                found[event.version] = recalls[call]
-    return found

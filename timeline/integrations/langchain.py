@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NotRequired
 
 import anyio
 
-from timeline.agent.recall import NAME, schema
+from timeline.agent.recall import schema
 from timeline.content.native import is_server_result
 from timeline.errors import InvalidArgument, needs
 from timeline.integrations.conversations import Conversations, Ours, Theirs
 from timeline.integrations.framework_requests import framework_request, tools_for, wire_of
 from timeline.integrations.langchain_messages import divide_request, is_summary, read_messages, to_messages
+from timeline.log.recall_form import RECALL
 from timeline.log.stopwatch import Stopwatch
 from timeline.log.uncancelled import run_uncancelled
 from timeline.ports import SystemClock
@@ -206,7 +207,7 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         return StructuredTool.from_function(
             func=read,
             coroutine=read_async,
-            name=NAME,
+            name=RECALL,
             description=described["description"],
             args_schema=described["input_schema"],
         )

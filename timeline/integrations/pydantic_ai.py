@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from timeline.agent.recall import NAME, schema
+from timeline.agent.recall import schema
 from timeline.errors import InvalidArgument, needs
 from timeline.integrations.conversations import Conversations, Ours
 from timeline.integrations.framework_requests import framework_request, tools_for, wire_of
@@ -31,6 +31,7 @@ from timeline.integrations.pydantic_ai_messages import (
     said_in_front,
     to_messages,
 )
+from timeline.log.recall_form import RECALL
 from timeline.log.stopwatch import Stopwatch
 from timeline.log.uncancelled import run_uncancelled
 from timeline.ports import SystemClock
@@ -146,7 +147,7 @@ class TimelineCapability(AbstractCapability[AgentDepsT]):
             return None
         described: Any = schema("anthropic")  # there only the path is required
         tool = Tool.from_schema(
-            self._recalled, NAME, described["description"], described["input_schema"], takes_ctx=True
+            self._recalled, RECALL, described["description"], described["input_schema"], takes_ctx=True
         )
         return FunctionToolset([tool])
 

@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.forgetting.planted import PLAIN
+from timeline import Timeline, open_store, policies
+from timeline.blocks import AssistantCompletion, ToolCall, ToolResult, UserPrompt
+from timeline.events import ParentLink
+from timeline.events.encoding import encode_payload
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from timeline.ports import EventStore
+
+WHY = "a password"
+
+
+@pytest.fixture
+async def store() -> AsyncIterator[EventStore]:
+    """A store in memory."""
+    async with open_store("memory://") as opened:
+        yield opened
+
+
+async def secret_in(timeline: Timeline) -> str:
+    """Let the user give a password away; return the path of that."""
+    [prompt] = await timeline.append(UserPrompt(text=f"The password is {PLAIN}."))
+    await timeline.append(AssistantCompletion(text="I use it."))
+    return prompt.path
+
+
+async def recalled(timeline: Timeline, path: str, arguments: str = "", name: str = "recall") -> ToolResult:
+    """Let the model read a path back; return the result, as it is in the log."""
+    call = ToolCall(call_id=f"r{timeline.version}", name=name, arguments=arguments or {"path": path})
+    await timeline.append(call)
+    answer = await timeline.recall_tool("anthropic").answer(call)
+    [result] = await timeline.append(answer)
+    assert isinstance(result, ToolResult)
+    return result
+
+
+async def said(store: EventStore) -> list[int]:
+    """Return the versions of the events that say the password."""
+    events = [event async for info in store.conversations() async for event in store.read(info.id)]
+    return [event.version for event in events if PLAIN in encode_payload(event.payload)]
+
+
+async def compacted(timeline: Timeline) -> str:
+    """Go on until a compaction covers the beginning; return the path of its summary."""
+    for number in range(6):
+        await timeline.append(UserPrompt(text=f"Write card {number}. " * 100))
+    await timeline.compact()
+    return next(item.block.path for item in timeline.window.items if item.is_summary)
+
+
+@pytest.mark.parametrize("written", ["`{}`", "[{}]", "{}.", " {} ", '"{}"', "@2", "`@2`", "@002", "a@home@2"])
+async def test_an_answer_goes_however_the_model_wrote_the_path(store: EventStore, written: str) -> None:
+    """The tool reads the path inside of quotes and brackets, an address with zeros or the conversation in front."""
+    timeline = await Timeline.open(store, "a@home")
+    path = await secret_in(timeline)
+    answer = await recalled(timeline, written.format(path))
+    assert PLAIN in answer.text
+    await timeline.redact(path, WHY)
+    assert await said(store) == []
+
+
+async def test_an_answer_goes_whose_call_has_its_arguments_as_a_text(store: EventStore) -> None:
+    """So a framework keeps them that does not read them."""
+    timeline = await Timeline.open(store, "cards")
+    path = await secret_in(timeline)
+    assert PLAIN in (await recalled(timeline, path, json.dumps({"path": f"<{path}>"}))).text
+    await timeline.redact(path, WHY)
+    assert await said(store) == []
+
+
+async def test_an_answer_goes_whatever_a_framework_calls_the_tool(store: EventStore) -> None:
+    """As the tool of an MCP server, it has the server's name in front of its own."""
+    timeline = await Timeline.open(store, "cards")
+    path = await secret_in(timeline)
+    await recalled(timeline, path, name="mcp__memory__read")
+    await timeline.redact(path, WHY)
+    assert await said(store) == []
+
+
+async def test_an_answer_that_repeats_an_answer_goes_with_both(store: EventStore) -> None:
+    """However often it was read back."""
+    timeline = await Timeline.open(store, "cards")
+    path = await secret_in(timeline)
+    first = await recalled(timeline, path)
+    second = await recalled(timeline, first.path)
+    await recalled(timeline, f"`{second.path}`")
+    await timeline.redact(path, WHY)
+    assert await said(store) == []
+
+
+@pytest.mark.parametrize("by", ["path", "address"])
+async def test_an_answer_that_repeats_a_summary_goes_with_what_the_summary_is_of(store: EventStore, by: str) -> None:
+    """The summary is written anew, and its answer is of before."""
+    timeline = await Timeline.open(store, "cards", policy=policies.cut_point(max_tokens=4_000))
+    path = await secret_in(timeline)
+    summary = await compacted(timeline)
+    names = {"path": summary, "address": f"@{timeline.version}"}
+    assert PLAIN in (await recalled(timeline, names[by])).text
+    await timeline.redact(path, WHY)
+    assert await said(store) == []
+    assert (await timeline.verify()).ok
+
+
+async def test_an_answer_that_repeats_a_summary_of_before_stays(store: EventStore) -> None:
+    """That summary says nothing of what goes."""
+    timeline = await Timeline.open(store, "cards", policy=policies.cut_point(max_tokens=4_000))
+    answer = await recalled(timeline, await compacted(timeline))
+    await timeline.redact(await secret_in(timeline), WHY)
+    assert (await timeline.read(answer.path)).text == answer.text
+
+
+async def test_in_a_fork_an_answer_goes_that_names_its_parent(store: EventStore) -> None:
+    """An address of the shared past may begin with either id."""
+    timeline = await Timeline.open(store, "cards")
+    path = await secret_in(timeline)
+    fork = await timeline.fork(conversation="fork")
+    assert PLAIN in (await recalled(fork, "cards@2")).text
+    await timeline.redact(path, WHY)
+    assert await said(store) == []
+
+
+async def test_an_answer_about_another_conversation_stays(store: EventStore) -> None:
+    """A subagent's block has an address with the same version."""
+    timeline = await Timeline.open(store, "cards")
+    path = await secret_in(timeline)
+    helper = await Timeline.open(store, "helper", parent=ParentLink(conversation="cards"))
+    await helper.append(UserPrompt(text="Count the cards."))
+    answer = await recalled(timeline, "helper@2")
+    assert "Count the cards." in answer.text
+    await timeline.redact(path, WHY)
+    assert (await timeline.read(answer.path)).text == answer.text
+
+
+async def test_a_second_redaction_takes_an_answer_that_came_behind_the_first_one(store: EventStore) -> None:
+    """A process that read the block before may append what it read; what is erased already gets no other event."""
+    timeline = await Timeline.open(store, "cards")
+    path = await secret_in(timeline)
+    early = await recalled(timeline, path)
+    await timeline.redact(path, WHY)
+    await timeline.append(ToolCall(call_id="late", name="recall", arguments={"path": path}))
+    await timeline.append(ToolResult(call_id="late", text=early.text))
+    before = timeline.version
+    await timeline.redact(path, WHY)
+    assert await said(store) == []
+    assert timeline.version == before + 1
