@@ -10,6 +10,7 @@ from timeline import Timeline, open_store, policies
 from timeline.blocks import AssistantCompletion, ToolCall, ToolResult, UserPrompt
 from timeline.events import ParentLink
 from timeline.events.encoding import encode_payload
+from timeline.forgetting import redact
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -152,3 +153,18 @@ async def test_a_second_redaction_takes_an_answer_that_came_behind_the_first_one
     await timeline.redact(path, WHY)
     assert await said(store) == []
     assert timeline.version == before + 1
+
+
+async def test_an_answer_to_a_caller_of_the_subagent_is_named_until_it_is_redacted(store: EventStore) -> None:
+    """It is in the caller's own log, which the redaction of the subagent's does not touch."""
+    timeline = await Timeline.open(store, "cards")
+    await Timeline.open(store, "helper", parent=ParentLink(conversation="cards"))
+    inner = await Timeline.open(store, "inner", parent=ParentLink(conversation="helper"))
+    path = await secret_in(inner)
+    await recalled(timeline, "inner@2")
+    await recalled(timeline, "inner@3")
+    for report in (await redact(store, "inner", path, WHY, dry_run=True), await inner.redact(path, WHY)):
+        assert report.left["answers"].endswith("`timeline redact cards @3`")
+    await timeline.redact("@3", WHY)
+    assert await said(store) == []
+    assert "answers" not in (await inner.redact(path, WHY)).left

@@ -41,9 +41,9 @@ async def handed_over_from(store: EventStore, origins: Mapping[str, int]) -> lis
     return list(found.values())
 
 
-def redactions_of(summaries: Sequence[Address]) -> str:
-    """Return the commands that redact summaries, for a message to the user."""
-    return " and ".join(f"`timeline redact {summary.conversation} {summary.bare}`" for summary in summaries)
+def redactions_of(places: Sequence[Address]) -> str:
+    """Return the commands that redact places, for a message to the user."""
+    return " and ".join(f"`timeline redact {place.conversation} {place.bare}`" for place in places)
 
 
 async def _summary(store: EventStore, info: ConversationInfo, origin: str, first: int) -> int | None:

@@ -25,6 +25,7 @@ from timeline.events import (
     event_ids,
     new_event,
 )
+from timeline.events.addresses import Address
 from timeline.fold.window import TOMBSTONE
 from timeline.forgetting.named_places import ERASE
 from timeline.forgetting.named_texts import texts_of
@@ -308,7 +309,9 @@ class RedactionPlan:
         }
         others = {place: number for place, number in counts.items() if place != "titles"}
         conversations = tuple(part.conversation for part in touched)
-        return Written(conversations, events, others, self._kept(), tuple(self._replaced), self._origins())
+        removed = {Address(v, part.conversation) for part in touched for v in (*part.payloads, *self._named.versions)}
+        replaced = tuple(self._replaced)
+        return Written(conversations, events, others, self._kept(), replaced, self._origins(), removed)
 
     def _origins(self) -> dict[str, int]:
         return {part.conversation: self._first for part in self._parts} if self._first else {}

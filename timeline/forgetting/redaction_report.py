@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from timeline.errors import StoreError
+from timeline.forgetting.callers import answers_to_callers
 from timeline.forgetting.handed_over import handed_over_from, redactions_of
 from timeline.forgetting.named_texts import named_by_others
 from timeline.ports import ErasureReport
@@ -14,6 +15,7 @@ from timeline.ports import ErasureReport
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from timeline.events.addresses import Address
     from timeline.ports import EventStore
 
 
@@ -28,6 +30,7 @@ class Written:
         left: for each place that was not reached, the reason.
         replaced: the hashes of the stored texts that it replaced; a text that others still name is left.
         origins: for each conversation the first redacted version; a summary that reaches it may be handed over.
+        removed: the addresses of what is redacted or written anew, with their conversations.
     """
 
     conversations: tuple[str, ...]
@@ -36,6 +39,7 @@ class Written:
     left: Mapping[str, str]
     replaced: Collection[str]
     origins: Mapping[str, int]
+    removed: Collection[Address]
 
 
 def report_of(written: Sequence[Written]) -> ErasureReport:
@@ -56,8 +60,11 @@ def report_of(written: Sequence[Written]) -> ErasureReport:
     )
 
 
-async def with_summaries(store: EventStore, written: Sequence[Written]) -> ErasureReport:
-    """Return the report, with the summaries of the redacted content with which other conversations begin."""
+async def _with_copies(store: EventStore, written: Sequence[Written]) -> ErasureReport:
+    """Return the report, with the copies of the redacted content that are in other conversations.
+
+    They are the summaries with which some begin, and what the callers of a subagent read back.
+    """
     report = report_of(written)
     origins: dict[str, int] = {}
     for one in written:
@@ -68,12 +75,16 @@ async def with_summaries(store: EventStore, written: Sequence[Written]) -> Erasu
         cure = redactions_of(handed)
         why = f"conversations that it was handed over to begin with a summary of it, which may say it: {cure}"
         report = replace(report, left={**report.left, "handed_over": why})
+    answers = await answers_to_callers(store, {address for one in written for address in one.removed})
+    if answers := [answer for answer in answers if str(answer) not in report.rewritten]:
+        why = f"agents that called it read it back, and their conversations repeat it: {redactions_of(answers)}"
+        report = replace(report, left={**report.left, "answers": why})
     return report
 
 
 async def rehearsed(store: EventStore, written: Sequence[Written]) -> ErasureReport:
     """Return the report of what redactions would write, with the stored texts that would go, and those that stay."""
-    report = await with_summaries(store, written)
+    report = await _with_copies(store, written)
     replaced = {hash_ for one in written for hash_ in one.replaced}
     held = await named_by_others(store, replaced, report.conversations)
     reached, left = {**report.reached}, {**report.left}
@@ -94,7 +105,7 @@ async def scrubbed(store: EventStore, written: Sequence[Written]) -> ErasureRepo
     Which texts stay is asked after all redactions: a text that another conversation names may go with the redaction of
     that conversation.
     """
-    report = await with_summaries(store, written)
+    report = await _with_copies(store, written)
     if held := await store.values({hash_ for one in written for hash_ in one.replaced}):
         report = replace(report, left={**report.left, "values": _stay(held)})
     try:
