@@ -336,6 +336,18 @@ class Forgetting(RuleBasedStateMachine):
                 case _:
                     await timeline.unpin(told.path, now=now)
 
+    @rule(number=ANY, which=ANY)
+    def go_back(self, number: int, which: int) -> None:
+        """Go back behind a block: it and what follows never happened for the agent, and stay in the log."""
+        timeline = self.handle(number)
+        told = self.some(timeline, which)
+        if told is not None:
+            self.run(self._go_back(timeline, told))
+
+    async def _go_back(self, timeline: Timeline, told: Told) -> None:
+        with suppress(BlockProtected, HistoryUnavailable):
+            await timeline.go_back(told.path, now=self.later())
+
     @rule(number=ANY, which=ANY, asked=st.sampled_from(get_args(Asked)), written=WRITTEN)
     def recall(self, number: int, which: int, asked: Asked, written: str) -> None:
         """Let the model read back a block, a summary or what it read back before: its result repeats that."""
