@@ -129,7 +129,8 @@ class Digest(Frozen):
         """Return a copy with the newest ``most`` items of each list, and the number of items left out."""
         lists = {name: getattr(self, name) for name in type(self).model_fields if name != "more"}
         more = {name: len(items) - most for name, items in lists.items() if len(items) > most}
-        return self.model_copy(update={**{name: items[-most:] for name, items in lists.items()}, "more": more})
+        newest = {name: items[max(0, len(items) - most) :] for name, items in lists.items()}
+        return self.model_copy(update={**newest, "more": more})
 
     def dump(self) -> dict[str, Any]:
         """Return the JSON form without empty lists."""

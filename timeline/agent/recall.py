@@ -60,6 +60,8 @@ _PROPERTIES: Final[dict[str, JsonValue]] = {
 _EXAMPLE: Final = '{"path": "tc:turn_2.call_1.result"}'
 _REPEATED: Final = 100
 """Characters of an unknown path that an answer repeats: a model may ask for one that fills its window."""
+_NAMED: Final = 300
+"""Characters of a path that an answer names; a longer one goes by its address, and names of tools and turns are cut."""
 _NO_PATH: Final = f"[malformed arguments] Give an object with a path. Call it like this: {_EXAMPLE}"
 _PLACES: Final[dict[RecallWire, str]] = {
     "anthropic": "inside this result",
@@ -210,7 +212,7 @@ class RecallTool:
                 answer = _unknown(path, unknown)
             except HistoryUnavailable as gone:
                 why = f"This part of the conversation was deleted and cannot be read. {gone}"
-                return Recalled(f"{first_line(path, 'deleted')} {why}", "deleted", path)
+                return Recalled(f"{first_line(_short(path), 'deleted')} {why}", "deleted", path)
         return answer
 
     def _media(self, block: Block) -> tuple[list[JsonValue], PartText]:
@@ -231,14 +233,15 @@ class RecallTool:
         return shown, lambda part: notes.get(id(part)) or _unshown(part)
 
     async def _recalled(self, address: Address, block: Block, asked: _Asked, note: PartText) -> Recalled:
+        named = (block.path, str(address)) if len(block.path) <= _NAMED else (str(address),)
         if block.text == TOMBSTONE and "redacted" in block.meta:
             reason = f" Reason: {block.meta['redacted']}." if block.meta["redacted"] else ""
-            line = first_line(block.path, str(address), "redacted")
+            line = first_line(*named, "redacted")
             text = f"{line} The content was erased for good and cannot be read back.{reason}"
             return Recalled(text, "redacted", block.path, address=str(address))
         [tokens] = await self._count([block])
         content = content_of(block, note)
-        head = first_line(block.path, str(address), _what(block), block.turn_id, f"{tokens:,} tokens")
+        head = first_line(*named, _what(block), _short(block.turn_id), f"{tokens:,} tokens")
         if not content:
             return Recalled(f"{head}\n[no content]", "found", block.path, address=str(address))
         if asked.offset >= len(content):
@@ -339,8 +342,8 @@ def _unknown(path: str, error: BlockNotFound) -> Recalled:
     kind = "address" if parse_address(path) is not None else "path"
     problem = f": {error.problem}" if error.problem else ""
     advice = f"Give {'an' if kind == 'address' else 'a'} {kind} exactly as it is printed."
-    if error.nearest:
-        advice = f"Nearest {'addresses' if parse_address(error.nearest[0]) else 'paths'}: {', '.join(error.nearest)}."
+    if nearest := [name for name in error.nearest if len(name) <= _NAMED]:
+        advice = f"Nearest {'addresses' if parse_address(nearest[0]) else 'paths'}: {', '.join(nearest)}."
     shown = path if len(path) <= _REPEATED else f"{path[:_REPEATED]}…"
     return Recalled(f"[unknown {kind}] This conversation has no {shown!r}{problem}. {advice}", "unknown", shown)
 
@@ -377,9 +380,14 @@ def _number(value: Any) -> int | None:
     return number
 
 
+def _short(name: str) -> str:
+    return name if len(name) <= _NAMED else f"{name[:_NAMED]}…"
+
+
 def _what(block: Block) -> str:
     """Describe a block in a few words: type, tool, outcome."""
-    named = f"{block.type} of {block.name}" if isinstance(block, ToolCall | ToolResult) and block.name else block.type
+    name = block.name if isinstance(block, ToolCall | ToolResult) else ""
+    named = f"{block.type} of {_short(name)}" if name else block.type
     if not isinstance(block, ToolResult):
         return named
     failed = " · failed" if block.is_error else ""

@@ -38,7 +38,7 @@ async def answers_to_callers(store: EventStore, removed: AbstractSet[Address]) -
 def _given_back(event: Event) -> Iterator[Address]:
     block = appended_block(event.payload)
     if isinstance(block, ToolResult):
-        yield from (address for _, address in repeated(block.text) if address.conversation)
+        yield from (address for address in repeated(block.text) if address.conversation)
 
 
 async def _callers(store: EventStore, conversations: Collection[str]) -> list[str]:

@@ -53,17 +53,15 @@ class Recalls:
             if any(map(self._is_removed, _asked_for(block))):
                 self._asking.add(version)
         elif isinstance(block, ToolResult) and block.text != TOMBSTONE:
-            return self.answered(block) in self._asking or any(
-                path in self._removed and address.conversation in self._conversations
-                for path, address in repeated(block.text)
-            )
+            return self.answered(block) in self._asking or any(map(self._is_removed_at, repeated(block.text)))
         return False
 
     def _is_removed(self, name: str) -> bool:
         address = parse_address(name)
-        if address is not None and address.conversation in self._conversations and str(address.bare) in self._removed:
-            return True
-        return name in self._removed
+        return name in self._removed or (address is not None and self._is_removed_at(address))
+
+    def _is_removed_at(self, address: Address) -> bool:
+        return address.conversation in self._conversations and str(address.bare) in self._removed
 
 
 def _asked_for(call: ToolCall) -> tuple[str, ...]:

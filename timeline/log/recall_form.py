@@ -27,17 +27,16 @@ def readings(path: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((path, path.strip(_AROUND))))
 
 
-def first_line(path: str, *parts: str) -> str:
-    """Return an answer's first line: the path that was asked for, then what there is to say about it.
+def first_line(*parts: str) -> str:
+    """Return an answer's first line. Where the answer repeats a block, its path comes first, and then its address.
 
-    Where the answer repeats a block, its address comes right behind the path.
+    A path that is too long for a line is left out.
     """
-    return f"{_OPENS}{_DIVIDES.join((path, *parts))}]"
+    return f"{_OPENS}{_DIVIDES.join(parts)}]"
 
 
-def repeated(answer: str) -> Iterator[tuple[str, Address]]:
-    """Yield what may be the path and the address that an answer's first line begins with."""
-    parts = answer.split(_DIVIDES, _MOST_PARTS) if answer.startswith(_OPENS) else []
-    for number, part in enumerate(parts[1:-1], 1):
-        if (address := parse_address(part)) is not None:
-            yield _DIVIDES.join(parts[:number]).removeprefix(_OPENS), address
+def repeated(answer: str) -> Iterator[Address]:
+    """Yield the address of what an answer repeats, by its first line; and what looks like one in the path before it."""
+    if answer.startswith(_OPENS):
+        parts = answer[len(_OPENS) :].split(_DIVIDES, _MOST_PARTS)[:-1]
+        yield from filter(None, map(parse_address, parts))

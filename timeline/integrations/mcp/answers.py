@@ -1,12 +1,12 @@
 """The answers to a model: typed values, each also as text, within a budget of tokens.
 
 An answer is a page. Rows are added while they fit the budget, as text and as JSON; a cursor asks for the next page. A
-row that is too large by itself is shortened, and names the path of its full content.
+row that is too large by itself is shortened, and names the address of its full content.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeVar
 
 from timeline.frozen import Frozen
 from timeline.integrations.mcp.marks import NOTICE
@@ -15,26 +15,38 @@ from timeline.queries import FactKind
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from typing import Self
 
     from timeline.ports import TokenCounter
 
 
-class Row(Protocol):
+_SHORTER: Final = (1_000, 200, 60, 20)
+"""Characters of each text in a row that is too large by itself: the first number with which it fits."""
+_ADDRESS: Final = " (@"
+"""What stands in front of the address at the end of a line of the record."""
+
+
+class Row(Frozen):
     """One thing in a list."""
+
+    recorded: ClassVar[tuple[str, ...]] = ()
+    """The fields with recorded texts, which may be cut. What the model has to give back as it is may not."""
 
     def text(self) -> str:
         """Return the row as text for a model."""
-        ...
+        raise NotImplementedError
 
-    def model_dump_json(self) -> str:
-        """Return its JSON."""
-        ...
+    def shorter(self, most: int) -> Self:
+        """Return the row with at most so many characters of each recorded text, and its address for a longer path."""
+        texts = {name: cut_text(getattr(self, name), most) for name in self.recorded}
+        path, address = (getattr(self, name, "") for name in ("path", "address"))
+        return self.model_copy(update=texts | ({"path": address} if len(path) > most else {}))
 
 
 RowT = TypeVar("RowT", bound=Row)
 
 
-class ConversationRow(Frozen):
+class ConversationRow(Row):
     """A conversation, times in UTC, with the version of its newest event and its origin (``parent``).
 
     ``parent`` is None for one that was neither forked nor spawned.
@@ -46,6 +58,7 @@ class ConversationRow(Frozen):
     created_at: str
     updated_at: str
     parent: dict[str, Any] | None = None
+    recorded = ("title",)
 
     def text(self) -> str:
         """Return one line."""
@@ -54,8 +67,16 @@ class ConversationRow(Frozen):
             f"  {self.title}" if self.title else ""
         )
 
+    def shorter(self, most: int) -> Self:
+        """Return the row with a shorter title, and its origin without a longer path."""
+        origin = self.parent and {
+            name: None if name == "path" and value and len(value) > most else value
+            for name, value in self.parent.items()
+        }
+        return super().shorter(most).model_copy(update={"parent": origin})
 
-class FoundRow(Frozen):
+
+class FoundRow(Row):
     """A block that contains the words; the snippet marks the hits with « and ».
 
     ``reverted_by`` is of a summary the version that undid its compaction.
@@ -68,13 +89,14 @@ class FoundRow(Frozen):
     at: str
     snippet: str
     reverted_by: int | None = None
+    recorded = ("snippet",)
 
     def text(self) -> str:
         """Return the address, and the matching line."""
         return f"{self.path}  {self.address}, {self.type}, {self.at[:16]}{_undone(self)}\n  {self.snippet}"
 
 
-class DigestRow(Frozen):
+class DigestRow(Row):
     """A compaction: the lists of its digest, or the entries of them that the filters select.
 
     ``left_out`` counts the entries left out of each list; ``path`` and ``address`` are of the summary, which has all
@@ -126,7 +148,7 @@ def _line(entry: Any) -> str:
     return " ".join([*line.split(), *paths])
 
 
-class FactRow(Frozen):
+class FactRow(Row):
     """A fact: one thing that was done or named, and the block to read, by address (``cards@152``) and path."""
 
     conversation: str
@@ -140,6 +162,7 @@ class FactRow(Frozen):
     path: str
     detail: str = ""
     covered: bool = False
+    recorded = ("subject", "tool", "detail")
 
     def text(self) -> str:
         """Return one line: the address, what it is, how it ended, what it is about, what it said."""
@@ -152,6 +175,21 @@ class FactRow(Frozen):
         detail = f": {self.detail}" if self.detail else ""
         about = f" ({outcome})" if outcome else ""
         return f"{self.address}  {self.at[:16]} {self.kind}{about} {' '.join(self.subject.split())}{detail}"
+
+
+class RecordLine(Row):
+    """A line of the merged record, which ends with the address of the block to read."""
+
+    line: str
+
+    def text(self) -> str:
+        """Return the line."""
+        return self.line
+
+    def shorter(self, most: int) -> Self:
+        """Return the line with at most so many characters in front of its address."""
+        said, address, end = self.line.rpartition(_ADDRESS)
+        return self.model_copy(update={"line": cut_text(said, most) + address + end})
 
 
 class Answer(Frozen):
@@ -252,9 +290,17 @@ def _page(rows: tuple[Row, ...], cursor: str | None) -> str:
     return "\n".join([*(row.text() for row in rows), *more])
 
 
-def cost(row: Row, counter: TokenCounter) -> int:
-    """Return the tokens of a row: of its text or its JSON, whichever is longer, since a client may show either."""
-    return max(counter.count_many([row.text(), row.model_dump_json()]))
+def cost(shown: Row | Answer, counter: TokenCounter) -> int:
+    """Return the tokens of a row, or of a whole answer.
+
+    They are those of its text or of its JSON, whichever is longer, since a client may show either.
+    """
+    return max(counter.count_many([shown.text(), shown.model_dump_json()]))
+
+
+def cut_text(text: str, most: int) -> str:
+    """Return a text of at most so many characters, with a sign behind them where there were more."""
+    return text if len(text) <= most else text[:most] + "…"
 
 
 async def page(
@@ -265,14 +311,26 @@ async def page(
     Args:
         rows: the rows from the beginning of the page.
         limit: most rows.
-        max_tokens: most tokens of all rows; the first row is always taken.
+        max_tokens: most tokens of all rows; a row that has more by itself is shortened.
         counter: counts them.
     """
     taken: list[RowT] = []
     spent = 0
-    async for row in rows:
-        spent += cost(row, counter)
+    async for whole in rows:
+        row, tokens = _fitting(whole, max_tokens, counter)
+        spent += tokens
         if len(taken) == limit or (taken and spent > max_tokens):
             return taken, True
         taken.append(row)
     return taken, False
+
+
+def _fitting(row: RowT, max_tokens: int, counter: TokenCounter) -> tuple[RowT, int]:
+    """Return a row with its tokens; one that does not fit a page is shortened as far as it has to be."""
+    tokens = cost(row, counter)
+    for most in _SHORTER:
+        if tokens <= max_tokens:
+            break
+        row = row.shorter(most)
+        tokens = cost(row, counter)
+    return row, tokens

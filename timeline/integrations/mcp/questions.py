@@ -23,8 +23,10 @@ from timeline.integrations.mcp.answers import (
     FoundRow,
     ReadAnswer,
     RecordAnswer,
+    RecordLine,
     SearchAnswer,
     cost,
+    cut_text,
     page,
 )
 from timeline.integrations.mcp.given_hits import GivenHits
@@ -36,6 +38,7 @@ from timeline.tokens import get_counter
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection
 
+    from timeline.agent.recall import Recalled
     from timeline.digest import Digest
     from timeline.integrations.mcp.arguments import (
         ConversationsArguments,
@@ -58,7 +61,7 @@ _SHOWN: Final = 100
 """Characters of an unknown id that an error repeats."""
 _PATHS: Final = 3
 """How many of an entry's paths an answer has, the newest."""
-_ENTRIES: Final = (20, 8, 3, 1)
+_ENTRIES: Final = (20, 8, 3, 1, 0)
 """How many entries of each list of a digest an answer has: the first number with which it fits."""
 _UNSAID: Final = 5
 """For each of these entries, as many addresses of prompts that a compaction left unsaid."""
@@ -115,19 +118,16 @@ class Questions:
             timeline = await Timeline.open(self._store, conversation, counter=self._counter, create=False)
         except ConversationNotFound:
             raise await self._not_found(conversation) from None
-        tool = timeline.recall_tool("anthropic", max_tokens=self._room)
-        recalled = await tool.look({"path": asked.path, "offset": asked.offset, "limit": asked.limit})
-        return ReadAnswer(
-            conversation=conversation,
-            path=recalled.path or _cut(asked.path),
-            address=_address_in(conversation, recalled.address),
-            outcome="unknown" if recalled.outcome == "malformed" else recalled.outcome,
-            content=recalled.text,
-            offset=recalled.begin,
-            end=recalled.end,
-            characters=recalled.characters,
-            next_offset=recalled.end if recalled.begin < recalled.end < recalled.characters else None,
-        )
+        room = self._room
+        while True:
+            tool = timeline.recall_tool("anthropic", max_tokens=room)
+            recalled = await tool.look({"path": asked.path, "offset": asked.offset, "limit": asked.limit})
+            answer = _read_answer(conversation, recalled, asked.path)
+            over = cost(answer, self._counter) - self._room
+            if over <= 0 or room == 1:
+                return answer
+            # The tool counts the text alone; in JSON each quote, backslash and line break of it costs more.
+            room = max(room - over, room // 2)
 
     async def search(self, asked: SearchArguments) -> SearchAnswer:
         """Find blocks by their words, the best first.
@@ -218,19 +218,18 @@ class Questions:
         except ConversationNotFound:
             raise await self._not_found(asked.conversation) from None
         lines = full_record(found).splitlines()[asked.offset :]
-        spent = taken = 0
-        # JSON puts each line between quotes and a comma, which costs two tokens at the most.
-        for tokens in self._counter.count_many(lines):
-            spent += tokens + 3
-            if taken and spent > self._room:
-                break
-            taken += 1
-        end = asked.offset + taken
+
+        async def rows() -> AsyncIterator[RecordLine]:
+            for line in lines:
+                yield RecordLine(line=line)
+
+        room = self._room - self._counter.count(asked.conversation)
+        taken, more = await page(rows(), len(lines), room, self._counter)
         return RecordAnswer(
             conversation=asked.conversation,
-            lines=tuple(lines[:taken]),
+            lines=tuple(row.line for row in taken),
             offset=asked.offset,
-            next_offset=end if taken < len(lines) else None,
+            next_offset=asked.offset + len(taken) if more else None,
         )
 
     @property
@@ -258,7 +257,7 @@ class Questions:
         for most in _ENTRIES:
             entries: dict[str, Any] = _cut(digest.shortened(most).dump())
             left_out = entries.pop("more", {})
-            unsaid = stored.unsaid[-_UNSAID * most :]  # the newest, as of an entry's paths
+            unsaid = stored.unsaid[max(0, len(stored.unsaid) - _UNSAID * most) :]  # the newest, as of an entry's paths
             if len(unsaid) < len(stored.unsaid):
                 left_out = {**left_out, "unsaid": len(stored.unsaid) - len(unsaid)}
             row = DigestRow(
@@ -279,6 +278,21 @@ class Questions:
             if cost(row, self._counter) <= self._room:
                 break
         return row
+
+
+def _read_answer(conversation: str, recalled: Recalled, asked: str) -> ReadAnswer:
+    path, address = recalled.path or _cut(asked), _address_in(conversation, recalled.address)
+    return ReadAnswer(
+        conversation=conversation,
+        path=path if len(path) <= _LONGEST else address,
+        address=address,
+        outcome="unknown" if recalled.outcome == "malformed" else recalled.outcome,
+        content=recalled.text,
+        offset=recalled.begin,
+        end=recalled.end,
+        characters=recalled.characters,
+        next_offset=recalled.end if recalled.begin < recalled.end < recalled.characters else None,
+    )
 
 
 def _found_row(found: Found) -> FoundRow:
@@ -422,7 +436,7 @@ def _place_in_log(cursor: str | None) -> tuple[int, int]:
 def _cut(value: Any) -> Any:
     """Cut long texts inside a value, but no paths of blocks, which the model reads with `read`."""
     if isinstance(value, str):
-        return value if len(value) <= _LONGEST else value[:_LONGEST] + "…"
+        return cut_text(value, _LONGEST)
     if isinstance(value, dict):
         return {key: inner if key == "path" else _cut(inner) for key, inner in value.items()} | {
             key: value[key][-_PATHS:] for key in ("paths", "hit_paths") if key in value
