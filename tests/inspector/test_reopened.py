@@ -12,6 +12,7 @@ from tests.inspector.asking import ask
 from timeline import Timeline, open_store
 from timeline.inspector import inspector
 from timeline.inspector.reopened import Reopened
+from timeline.integrations.reopening import Reopening
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -28,8 +29,8 @@ async def record(file: Path, conversation: str) -> None:
 async def served(file: Path) -> AsyncIterator[Any]:
     """Serve the inspector of a file."""
     again = partial(open_store, file, readonly=True)
-    async with again() as store, Reopened(store, again, inspector) as app:
-        yield app
+    async with again() as store, Reopening(store, again) as reopening:
+        yield Reopened(reopening, inspector)
 
 
 async def listed(app: Any) -> list[str]:

@@ -48,7 +48,7 @@ PICTURE = {
     "lab": f"{ENGINE} agent.recall importers engine timeline portable re-exports",
     "inspector": (
         f"{ENGINE} audit answers forgetting.credentials engine timeline sync portable integrations.http_bounds "
-        "integrations.http_connections integrations.loopback integrations.bearer lab re-exports"
+        "integrations.http_connections integrations.loopback integrations.bearer integrations.reopening lab re-exports"
     ),
     "cli": (
         f"{ENGINE} retention importers audit answers forgetting timeline portable integrations lab inspector "

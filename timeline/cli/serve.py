@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from timeline.cli.database import only_reading
@@ -34,18 +35,20 @@ async def mcp(db: str, only: Sequence[str], *, http: int | None, token: str | No
         problem = f"{_VARIABLE} is set, but empty, and the server would answer every user of this machine"
         raise UsageProblem(f"{problem}. Give it the token, or unset it.")
     let_in = None if token is None else checked_token(token)
-    async with only_reading(db) as store:
+    again = partial(only_reading, db)
+    async with again() as store:
         from timeline.integrations.mcp import server  # noqa: PLC0415 - slow: report a wrong database first
 
         scope = Scope.of(only) if only else None
+        anew = None if "://" in db else again
         if http is None:
-            await server.serve_stdio(store, max_tokens=answer_tokens, scope=scope)
+            await server.serve_stdio(store, max_tokens=answer_tokens, scope=scope, again=anew)
             return
         with _listening(http) as listening:
             note(f"serving {without_password(db)} at http://{_HOST}:{listening.getsockname()[1]}/mcp; Ctrl-C ends it")
             if let_in is None:
                 note("every user of this machine can ask it; with --token, only those that know the token")
-            await server.serve_http(store, listening, max_tokens=answer_tokens, scope=scope, token=let_in)
+            await server.serve_http(store, listening, max_tokens=answer_tokens, scope=scope, token=let_in, again=anew)
 
 
 def _listening(port: int) -> socket.socket:

@@ -14,6 +14,7 @@ from timeline.inspector.app import inspector
 from timeline.inspector.doors import TokenDoor
 from timeline.inspector.reopened import Reopened
 from timeline.integrations.loopback import is_loopback, loopback_hosts
+from timeline.integrations.reopening import Reopening
 
 with needs("inspector"):
     import uvicorn
@@ -99,7 +100,8 @@ async def serve(
         door = TokenDoor(port, place.token, secure=place.secure)
         hosts = loopback_hosts(port) if is_loopback(place.host) and not place.behind_proxy else ()
         app_of = partial(inspector, auth=door, allow=allow, hosts=hosts)
-        app = app_of(store) if again is None else await stack.enter_async_context(Reopened(store, again, app_of))
+        reopening = await stack.enter_async_context(Reopening(store, again))
+        app = app_of(store) if again is None else Reopened(reopening, app_of)
         scheme = "https" if place.certificate else "http"
         name = f"[{place.host}]" if ":" in place.host else place.host
         base = f"{scheme}://{name}:{port}/"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import asynccontextmanager, suppress
 from io import BufferedReader, FileIO
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 
 import anyio
 from pydantic import ValidationError
@@ -13,7 +13,7 @@ from pydantic import ValidationError
 import timeline
 from timeline import checks
 from timeline.display.controls import show_controls
-from timeline.errors import TimelineError, needs
+from timeline.errors import StoreMoved, TimelineError, needs
 from timeline.integrations.bearer import OnlyWithToken
 from timeline.integrations.http_bounds import TOO_LONG, BoundedBodies
 from timeline.integrations.loopback import OnlyLocal, loopback_hosts
@@ -40,6 +40,7 @@ from timeline.integrations.mcp.damage import damage_of, line_of, request_id
 from timeline.integrations.mcp.marks import as_data
 from timeline.integrations.mcp.questions import Questions
 from timeline.integrations.mcp.scope import Scope, scoped
+from timeline.integrations.reopening import Reopening
 
 with needs("mcp"):
     import uvicorn
@@ -67,6 +68,7 @@ with needs("mcp"):
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
+    from contextlib import AbstractAsyncContextManager
     from socket import socket
 
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -75,6 +77,9 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
 
     from timeline.ports import EventStore
+
+Again: TypeAlias = "Callable[[], AbstractAsyncContextManager[EventStore]]"
+"""Opens a store on the same file once more."""
 
 DEFAULT_MAX_TOKENS: Final = 4_000
 """Most tokens of an answer unless another number is given."""
@@ -175,15 +180,46 @@ def build_server(
         InvalidArgument: the store is not open, or it is one of `timeline.sync`.
     """
     checks.awaited_store(store)
-    questions = Questions(store if scope is None else scoped(store, scope), max(max_tokens, LEAST_MAX_TOKENS))
-    handlers: dict[str, Callable[[Any], Awaitable[Answer]]] = {
-        "conversations": questions.conversations,
-        "search": questions.search,
-        "digests": questions.digests,
-        "facts": questions.facts,
-        "record": questions.record,
-        "read": questions.read,
-    }
+    return _server(Reopening(store), max_tokens, deadline, scope)
+
+
+class _Handlers:
+    """What answers each tool, from the file that is there now: nothing is changed, so a question is asked twice."""
+
+    def __init__(self, reopening: Reopening, max_tokens: int, scope: Scope | None) -> None:
+        self._reopening, self._max_tokens, self._scope = reopening, max_tokens, scope
+        self._by_tool = self._made()
+
+    def _made(self) -> dict[str, Callable[[Any], Awaitable[Answer]]]:
+        store = self._reopening.store
+        store = store if self._scope is None else scoped(store, self._scope)
+        questions = Questions(store, max(self._max_tokens, LEAST_MAX_TOKENS))
+        return {
+            "conversations": questions.conversations,
+            "search": questions.search,
+            "digests": questions.digests,
+            "facts": questions.facts,
+            "record": questions.record,
+            "read": questions.read,
+        }
+
+    async def answer(self, tool: str, arguments: Arguments) -> Answer:
+        """Answer a question; where the file is another one by now, from that one.
+
+        Raises:
+            TimelineError: it cannot be answered.
+        """
+        try:
+            return await self._by_tool[tool](arguments)
+        except StoreMoved:
+            if not await self._reopening.look():
+                raise
+            self._by_tool = self._made()
+            return await self._by_tool[tool](arguments)
+
+
+def _server(reopening: Reopening, max_tokens: int, deadline: float, scope: Scope | None) -> Server[dict[str, Any]]:
+    handlers = _Handlers(reopening, max_tokens, scope)
 
     async def list_tools(
         context: ServerRequestContext[dict[str, Any]], asked: PaginatedRequestParams | None
@@ -198,7 +234,7 @@ def build_server(
         try:
             arguments = _TOOLS[asked.name].takes.model_validate(asked.arguments or {})
             with anyio.fail_after(deadline):
-                answer = await handlers[asked.name](arguments)
+                answer = await handlers.answer(asked.name, arguments)
         except TimeoutError:
             return _failed(
                 f"The answer took longer than {deadline:g} seconds and was given up. Ask for less: one conversation, "
@@ -223,7 +259,12 @@ def build_server(
 
 
 async def serve_stdio(
-    store: EventStore, *, max_tokens: int = DEFAULT_MAX_TOKENS, deadline: float = DEADLINE, scope: Scope | None = None
+    store: EventStore,
+    *,
+    max_tokens: int = DEFAULT_MAX_TOKENS,
+    deadline: float = DEADLINE,
+    scope: Scope | None = None,
+    again: Again | None = None,
 ) -> None:
     """Serve one client on standard input and output, until it closes them.
 
@@ -234,16 +275,21 @@ async def serve_stdio(
         max_tokens: most tokens of an answer.
         deadline: seconds that an answer may take.
         scope: the conversations that the client may see, see `build_server`.
+        again: opens the store anew, where its file may be moved or replaced meanwhile.
 
     Raises:
         OSError: standard input cannot be read, or standard output cannot be written.
     """
-    server = build_server(store, max_tokens=max_tokens, deadline=deadline, scope=scope)
     # Of a reader that nobody closes: a thread that still waits for a line holds its lock. At its end the interpreter
     # closes `sys.stdin`, and would fail over that.
     lines = cast("anyio.AsyncFile[str]", BoundedLines(BufferedReader(FileIO(sys.stdin.fileno(), closefd=False))))
     try:
-        async with stdio_server(lines) as streams, _answering_damage(streams) as (incoming, outgoing):
+        async with (
+            Reopening(store, again) as reopening,
+            stdio_server(lines) as streams,
+            _answering_damage(streams) as (incoming, outgoing),
+        ):
+            server = _server(reopening, max_tokens, deadline, scope)
             await server.run(incoming, outgoing, server.create_initialization_options())
     except BaseExceptionGroup as failed:
         if (unwritten := _os_error_in(failed)) is None:
@@ -305,6 +351,7 @@ async def serve_http(
     deadline: float = DEADLINE,
     scope: Scope | None = None,
     token: str | None = None,
+    again: Again | None = None,
 ) -> None:
     """Serve any number of clients of this machine at the path ``/mcp``, until the process is stopped.
 
@@ -320,27 +367,33 @@ async def serve_http(
         scope: the conversations that clients may see, see `build_server`.
         token: the token that each request has to send as ``Authorization: Bearer``. Without one, the server answers all
             users of this machine.
+        again: opens the store anew, where its file may be moved or replaced meanwhile.
 
     Raises:
         InvalidArgument: the token is too short, or contains what no header may contain.
     """
-    server = build_server(store, max_tokens=max_tokens, deadline=deadline, scope=scope)
+    async with Reopening(store, again) as reopening:
+        app = _http_app(_server(reopening, max_tokens, deadline, scope), listening, deadline, token)
+        config = uvicorn.Config(
+            app,
+            http=BoundedConnections,
+            limit_concurrency=MOST_CONNECTIONS,
+            backlog=BACKLOG,
+            log_level="warning",
+            timeout_graceful_shutdown=_LEAVING,
+        )
+        await uvicorn.Server(config).serve(sockets=[listening])
+
+
+def _http_app(server: Server[dict[str, Any]], listening: socket, deadline: float, token: str | None) -> OnlyLocal:
+    """Return the server's application behind what refuses requests by their headers and their size."""
     app: Starlette = server.streamable_http_app(stateless_http=True, json_response=True)
     for route in app.routes:
         if isinstance(route, Route):  # a GET opens a stream, held for as long as a client likes: nothing is sent there
             route.methods = {"POST"}
     bounded = BoundedBodies(app, deadline)
     let_in = bounded if token is None else OnlyWithToken(bounded, token)
-    guarded = OnlyLocal(let_in, loopback_hosts(listening.getsockname()[1]))
-    config = uvicorn.Config(
-        guarded,
-        http=BoundedConnections,
-        limit_concurrency=MOST_CONNECTIONS,
-        backlog=BACKLOG,
-        log_level="warning",
-        timeout_graceful_shutdown=_LEAVING,
-    )
-    await uvicorn.Server(config).serve(sockets=[listening])
+    return OnlyLocal(let_in, loopback_hosts(listening.getsockname()[1]))
 
 
 def _described(name: str, served: _Served) -> Tool:
