@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import socket
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 import pytest
+import uvicorn
 
 from timeline.inspector.serving import Place, serve
 from timeline.integrations import http_connections
-from timeline.integrations.http_connections import MOST_CONNECTIONS
+from timeline.integrations.http_bounds import BodyRefused, bounded
+from timeline.integrations.http_connections import MOST_CONNECTIONS, BoundedConnections
 from timeline.integrations.mcp.server import serve_http
 from timeline.store import open_store
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
 
     from anyio.abc import SocketStream
 
 SERVERS = ("inspector", "mcp")
+LARGE: Final = 4_000_000
+SMALL: Final = 65_536
+"""Bytes of the buffers of a socket."""
 
 
 @asynccontextmanager
@@ -103,3 +109,67 @@ async def test_a_connection_is_used_for_one_request_after_another(server: str) -
         asked = f"GET /nothing HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
         await stream.send(f"{asked}\r\n{asked}\r\n{asked}Connection: close\r\n\r\n".encode())
         assert (await everything(stream)).count(b"HTTP/1.1 40") == 3
+
+
+@asynccontextmanager
+async def answering_large() -> AsyncIterator[tuple[uvicorn.Server, socket.socket]]:
+    """Serve an answer that is larger than all buffers; yield the server, and a client that has asked for it."""
+    asked = anyio.Event()
+
+    async def large(_: Any, __: Any, send: Any) -> None:
+        asked.set()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": bytes(LARGE)})
+
+    config = uvicorn.Config(large, http=BoundedConnections, lifespan="off", log_level="error")
+    server = uvicorn.Server(config)
+    with socket.create_server(("127.0.0.1", 0)) as listening, socket.socket() as client:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SMALL)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(server.serve, [listening])
+            client.connect(listening.getsockname())
+            client.sendall(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n")
+            client.setblocking(False)
+            with anyio.fail_after(60):
+                await asked.wait()
+                yield server, client
+            server.should_exit = server.force_exit = True
+
+
+async def test_a_client_that_takes_nothing_of_an_answer_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or a byte now and then: the answer would stay in memory for as long as it likes."""
+    monkeypatch.setattr(http_connections, "TAKEN_WITHIN", 0.3)
+    async with answering_large() as (server, client):
+        while server.server_state.connections:
+            with suppress(BlockingIOError, ConnectionResetError):
+                client.recv(1)
+            await anyio.sleep(0.05)
+
+
+async def test_a_client_on_a_slow_line_gets_all_of_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though it takes many times as long as a client may be silent."""
+    monkeypatch.setattr(http_connections, "TAKEN_WITHIN", 0.3)
+    async with answering_large() as (_, client):
+        got, since = 0, monotonic()
+        while got < LARGE:
+            with suppress(BlockingIOError):
+                part = len(client.recv(LARGE // 40))
+                assert part, f"cut off after {got:,} bytes"
+                got += part
+            await anyio.sleep(0.05)
+    assert monotonic() - since > 0.6
+
+
+async def test_a_body_that_breaks_off_is_no_request() -> None:
+    """What came of it may be valid as it is: nobody asked for that."""
+    messages: Iterator[dict[str, Any]] = iter(
+        [{"type": "http.request", "body": b"{}", "more_body": True}, {"type": "http.disconnect"}]
+    )
+
+    async def receive() -> dict[str, Any]:
+        return next(messages)
+
+    with pytest.raises(BodyRefused, match="broke off") as refused:
+        await bounded(receive, 30)()
+    assert refused.value.status == 400

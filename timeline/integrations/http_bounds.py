@@ -22,7 +22,7 @@ TOO_LONG: Final = f"it has more than {MOST_BYTES:,} bytes. Ask for less in one r
 
 
 class BodyRefused(Exception):
-    """A body that is too long, or comes too slowly.
+    """A body that is too long, comes too slowly, or breaks off.
 
     Attributes:
         status: of the answer.
@@ -39,7 +39,7 @@ def bounded(receive: _Receive, deadline: float) -> _Receive:
     """Return what gives the body of a request in one message, and reads nothing of it before it is asked for.
 
     Raises, when it is asked:
-        BodyRefused: the body has more than `MOST_BYTES`, or does not come within the deadline.
+        BodyRefused: the body has more than `MOST_BYTES`, does not come within the deadline, or breaks off.
     """
     return _followed(partial(_whole, receive, deadline), receive)
 
@@ -85,7 +85,7 @@ async def _whole(receive: _Receive, deadline: float) -> _Message:
     """Return the body of a request as one message.
 
     Raises:
-        BodyRefused: it is too long, or too slow.
+        BodyRefused: it is too long, too slow, or breaks off.
     """
     with anyio.move_on_after(deadline):
         if (body := await _body(receive)) is None:
@@ -95,11 +95,17 @@ async def _whole(receive: _Receive, deadline: float) -> _Message:
 
 
 async def _body(receive: _Receive) -> bytes | None:
-    """Return the body of a request; None where it is too long."""
+    """Return the body of a request; None where it is too long.
+
+    Raises:
+        BodyRefused: it breaks off. What came of it may look like all of it.
+    """
     parts: list[bytes] = []
     size = 0
     while True:
         message = await receive()
+        if message["type"] == "http.disconnect":
+            raise BodyRefused(400, "The request broke off: not all of its body came.")
         part = message.get("body", b"")
         size += len(part)
         if size > MOST_BYTES:
