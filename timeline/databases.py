@@ -10,15 +10,21 @@ read by `read_file` and `read_text` here, which leave databases alone.
 from __future__ import annotations
 
 import errno
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from os import PathLike
 
 _SMALLEST_PAGE: Final = 512
+MOST_TEXT: Final = 64 * 1024 * 1024
+"""Bytes of a text that a user names, such as a policy or a system prompt: far more than any has."""
+_HELD: Final = 3
+"""How many times a file is in memory at least, while its text is read: its bytes, their text, and what that says."""
 _NO_DATABASE: Final = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CANTOPEN}
 
 
@@ -27,6 +33,10 @@ class IsDatabase(OSError):
 
     def __init__(self, path: str | PathLike[str]) -> None:
         super().__init__(errno.EINVAL, "it is a SQLite database", str(path))
+
+
+class NotPlain(OSError):
+    """What is to be read is a pipe or a device, which may never end, or is too large."""
 
 
 def database_uri(file: Path, query: str) -> str:
@@ -75,12 +85,13 @@ def read_file(path: str | PathLike[str], size: int = -1) -> bytes:
 
     Raises:
         IsDatabase: it is a SQLite database, and was not opened.
-        OSError: it cannot be read, or is a pipe or a device, which may never end.
+        NotPlain: it is no regular file, or has no place in this machine's memory.
+        OSError: it cannot be read.
     """
-    if _is_empty(path):
+    if (length := _checked_length(path)) == 0:
         return b""
-    if Path(path).exists() and not (Path(path).is_file() or Path(path).is_dir()):
-        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+    if size < 0 and length * _HELD > _memory():
+        raise NotPlain(errno.EFBIG, f"it has {length:,} bytes, too many for this machine's memory", str(path))
     with Path(path).open("rb") as file:
         return file.read(size)
 
@@ -91,15 +102,39 @@ def read_text(path: str | PathLike[str]) -> str:
     Raises:
         IsDatabase: it is a SQLite database, and was not opened.
         UnicodeDecodeError: it holds something else.
+        NotPlain: it is no regular file, or has more than `MOST_TEXT`.
         OSError: it cannot be read.
     """
-    return "" if _is_empty(path) else Path(path).read_text(encoding="utf-8")
+    if (length := _checked_length(path)) == 0:
+        return ""
+    if length > MOST_TEXT:
+        raise NotPlain(errno.EFBIG, f"it has more than {MOST_TEXT:,} bytes", str(path))
+    return Path(path).read_text(encoding="utf-8")
 
 
-def _is_empty(path: str | PathLike[str]) -> bool:
-    """Check that a file may be opened, and return whether it is empty: an empty file need not be opened to be read."""
+def _checked_length(path: str | PathLike[str]) -> int:
+    """Check that a file may be opened, and return its length.
+
+    An empty file need not be opened to be read, and never is: this process may be making it a database right now.
+
+    Raises:
+        IsDatabase: it is a SQLite database.
+        NotPlain: it is neither a file nor a folder.
+        OSError: nothing is there, or the file system does not say what.
+    """
     file = Path(path)
     if is_database(file):
         raise IsDatabase(path)
-    # Never open an empty file: this process may be making it a database right now.
-    return file.is_file() and file.stat().st_size == 0
+    found = file.stat()
+    if os.path.samestat(found, os.stat(os.devnull)):  # noqa: PTH116 - a device that ends, and says "none"
+        return 0
+    if not (S_ISREG(found.st_mode) or S_ISDIR(found.st_mode)):
+        raise NotPlain(errno.EINVAL, "it is not a regular file", str(path))
+    return found.st_size if S_ISREG(found.st_mode) else -1  # to open a folder is an error of its own
+
+
+def _memory() -> float:
+    """Return the bytes of memory that this machine has; without end where the system does not say it."""
+    if not hasattr(os, "sysconf"):
+        return float("inf")
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

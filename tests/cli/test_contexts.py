@@ -137,7 +137,13 @@ def test_a_system_prompt_that_leaves_no_room_is_refused(run: Callable[..., Done]
 
 
 @pytest.mark.parametrize(
-    ("named", "problem"), [(".", "this is a folder"), ("prompts/sytem", "no such file"), ("sytem.md", "no such file")]
+    ("named", "problem"),
+    [
+        (".", "this is a folder"),
+        ("prompts/sytem", "no such file"),
+        ("sytem.md", "no such file"),
+        ("/dev/zero", "not a regular file"),
+    ],
 )
 def test_a_mistyped_file_is_no_system_prompt(
     run: Callable[..., Done], simulated: dict[str, Any], named: str, problem: str

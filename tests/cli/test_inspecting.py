@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import socket
@@ -110,6 +111,10 @@ def test_a_certificate_that_cannot_be_used_is_named_before_an_address_is_printed
     run("inspect", "--no-open", *tls).fails(Exit.USAGE, "none.pem", "No such file")
     tls = ("--certificate", tmp_path / "key.pem", "--key", tmp_path / "key.pem")
     run("inspect", "--no-open", *tls).fails(Exit.USAGE, "key.pem", "cannot be used")
+    os.mkfifo(tmp_path / "pipe.pem")
+    run("inspect", "--no-open", "--certificate", tmp_path / "pipe.pem").fails(
+        Exit.USAGE, "pipe.pem", "it is not a regular file"
+    )
 
 
 def test_a_missing_database_is_told_before_anything_is_served(run: Callable[..., Done]) -> None:

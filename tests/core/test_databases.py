@@ -5,15 +5,15 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
-from pathlib import PureWindowsPath
+from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from timeline.databases import IsDatabase, application_id, database_uri, is_database, read_file, read_text
+from timeline.databases import IsDatabase, NotPlain, application_id, database_uri, is_database, read_file, read_text
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
 LOCKED = """
 import fcntl, struct, sys
@@ -110,3 +110,28 @@ def test_a_path_that_holds_no_file_is_refused_as_the_file_system_refuses_it(tmp_
         for read in (read_file, read_text):
             with pytest.raises(error):
                 read(path)
+
+
+@pytest.mark.parametrize("read", [read_file, read_text])
+def test_what_may_never_end_is_not_opened(tmp_path: Path, read: Callable[[Path], object]) -> None:
+    """A pipe waits for somebody who writes to it, and a device fills the memory."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    (tmp_path / "link").symlink_to(pipe)
+    for path in (pipe, tmp_path / "link", Path("/dev/zero")):
+        with pytest.raises(NotPlain, match="it is not a regular file"):
+            read(path)
+    assert not read(Path(os.devnull))
+
+
+@pytest.mark.parametrize(("read", "problem"), [(read_file, "this machine's memory"), (read_text, "it has more than")])
+def test_a_file_that_is_far_too_large_is_refused_unread(
+    tmp_path: Path, read: Callable[[Path], object], problem: str
+) -> None:
+    """It would end the process, and others beside it."""
+    file = tmp_path / "large.jsonl"
+    file.write_text("{}")
+    os.truncate(file, 2**42)
+    with pytest.raises(NotPlain, match=problem):
+        read(file)
+    assert read_file(file, 2) == b"{}"

@@ -21,7 +21,7 @@ from timeline.cli.exits import UsageProblem
 from timeline.cli.options import known_wire
 from timeline.cli.output import paint, say, state_colour, write
 from timeline.cli.wishes import PolicyWish, opened, policy_in_words
-from timeline.databases import IsDatabase, read_text
+from timeline.databases import IsDatabase, NotPlain, read_text
 from timeline.log.stopwatch import spelled
 from timeline.projection.explain import spaced
 from timeline.projection.explanation_table import account_lines, decision_in_words, explanation_lines
@@ -100,6 +100,8 @@ class Wish(PolicyWish):
             raise UsageProblem(f"{self.system}: this is not UTF-8. Give a text file, or the text itself.") from None
         except IsADirectoryError:
             raise UsageProblem(f"{self.system}: this is a folder. Give a text file, or the text itself.") from None
+        except NotPlain as error:
+            raise UsageProblem(f"{self.system}: {error.strerror}. Give a text file, or the text itself.") from None
         except (OSError, ValueError):  # no such file, or a text that cannot be a file's name
             if _FILE_NAME.fullmatch(self.system):
                 raise UsageProblem(

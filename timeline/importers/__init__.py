@@ -13,7 +13,7 @@ from json import JSONDecodeError
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from timeline.databases import IsDatabase, read_file
+from timeline.databases import IsDatabase, NotPlain, read_file
 from timeline.errors import ImportFailed
 from timeline.frozen import repair_text
 from timeline.importers.agents_sqlite import read_agents_database
@@ -222,6 +222,8 @@ def _read(source: Path) -> bytes | None:
         raise ImportFailed(str(source), "there is no such file. Check the path.") from None
     except PermissionError:
         raise ImportFailed(str(source), "the file may not be read. Change its permissions, or copy it.") from None
+    except NotPlain as error:
+        raise ImportFailed(str(source), f"{error.strerror}. Divide it into smaller files.") from None
     except (OSError, ValueError) as error:
         raise ImportFailed(str(source), f"the file cannot be read: {error}. Copy it and try again.") from None
 

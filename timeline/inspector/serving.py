@@ -7,6 +7,7 @@ import socket
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from timeline.errors import InvalidArgument, needs
@@ -128,8 +129,11 @@ def _read_certificate(config: uvicorn.Config, place: Place) -> None:
     """Read what TLS needs, before an address is printed.
 
     Raises:
-        InvalidArgument: a file is not there, or holds no certificate or no key of it.
+        InvalidArgument: a file is not there, is a pipe or a device, or holds no certificate or no key of it.
     """
+    for name, file in (("certificate", place.certificate), ("key", place.key)):
+        if file is not None and Path(file).exists() and not (Path(file).is_file() or Path(file).is_dir()):
+            raise InvalidArgument(name, f"--{name} {file} cannot be used: it is not a regular file")
     try:
         config.load()
     except OSError as error:
