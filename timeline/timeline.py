@@ -1308,7 +1308,8 @@ class Timeline(TimelineView):
 
         Raises:
             BlockNotFound: the conversation has no such block.
-            BlockProtected: the block is shown in full, was redacted, or a summary covers it.
+            BlockProtected: the block is shown in full, was redacted, or a summary covers it, or some of what was
+                abandoned with it.
         """
         await self._decide_about(path, now, reveal)
 

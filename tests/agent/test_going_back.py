@@ -297,3 +297,29 @@ async def test_an_answer_that_broke_off_in_a_call_leaves_once() -> None:
     assert await timeline.go_back() == first
     await timeline.reveal(first[0].path)
     assert await shown(timeline) == [block.path for block in first]
+
+
+async def test_a_turn_that_a_summary_covers_in_part_comes_back_only_as_a_whole() -> None:
+    """The summary was written without a word of it: without the covered call, the redo would lose it."""
+    timeline = await opened(MemoryStore(), policy=small_policy(max_tokens=4_000))
+    await timeline.append(UserPrompt(text="question 0"), AssistantCompletion(text=words(2_000)))
+    turn = await timeline.append(UserPrompt(text="question 1"), call("c1"), result("c1", 9), answer(2))
+    left = await timeline.go_back()
+    assert left == turn
+    await timeline.compact(until=left[-1].path)
+    with pytest.raises(BlockProtected, match="a summary covers some of what was taken back with it"):
+        await timeline.reveal(left[-1].path)
+    await timeline.undo_compaction()
+    await timeline.reveal(left[-1].path)
+    assert [item.block.path for item in timeline.window.items if not item.omitted][2:] == [block.path for block in left]
+
+
+async def test_a_redacted_call_whose_turn_was_taken_back_needs_no_summary() -> None:
+    """It stays as it was redacted, and without its result it is not sent: nobody is asked about it."""
+    timeline = await opened(MemoryStore(), policy=small_policy(max_tokens=2_000))
+    await timeline.append(prompt(1_500))
+    turn = await timeline.append(call("c1"), result("c1", 9), call("c2"), result("c2", 9), answer(2))
+    await timeline.redact(turn[0].path, "a key")
+    await timeline.go_back(turn[0].path)
+    await timeline.compact(until=turn[-1].path)
+    assert (await timeline.verify()).ok

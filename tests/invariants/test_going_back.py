@@ -12,9 +12,10 @@ from tests.invariants.places import new_store
 from tests.invariants.playing import AT, play, read_log, run, search
 from tests.invariants.strategies import ANY_BLOCK, LOGS, LONG_RUNS, Say, Step, small
 from tests.invariants.watched import check_near
+from tests.scenes import words
 from timeline.agent.going_back import left_at_the_end
-from timeline.blocks import CONTINUES_KEY, RangeSummary, UserPrompt
-from timeline.errors import BlockProtected
+from timeline.blocks import CONTINUES_KEY, AssistantCompletion, RangeSummary, UserPrompt
+from timeline.errors import BlockProtected, CompactionRefused, InvalidArgument
 from timeline.events import appended_block
 from timeline.fold.states import block_states
 from timeline.timeline import Timeline
@@ -167,5 +168,45 @@ def test_going_back_again_and_again_ends_at_the_beginning(steps: list[Step]) -> 
             if not await timeline.go_back(now=AT):
                 break
         assert await timeline.go_back(now=AT) == []
+
+    run(story())
+
+
+@search(60)
+@given(steps=LOGS, number=st.none() | st.integers(0, 200), kept=st.integers(0, 200))
+def test_a_redo_behind_a_compaction_brings_back_all_that_left_or_nothing(
+    steps: list[Step], number: int | None, kept: int
+) -> None:
+    """Whatever the compaction covers of it; once that is undone, all of it comes back."""
+
+    async def story() -> None:
+        store = await new_store()
+        timeline = await Timeline.open(store, "c", policy=small(), now=AT)
+        await timeline.append(UserPrompt(text=words(600)), AssistantCompletion(text=words(600)), now=AT)
+        await play(timeline, store, steps)
+        prompts = [item for item in timeline.window.items if not item.disowned and not item.is_summary]
+        try:
+            path = None if number is None or not prompts else prompts[number % len(prompts)].block.path
+            gone = await timeline.go_back(path, now=AT)
+            left = {block.path for block in gone}
+            if not left:
+                return
+            items = timeline.window.items
+            await timeline.compact(until=items[kept % len(items)].block.path, now=AT)
+        except (BlockProtected, CompactionRefused, InvalidArgument):
+            return
+
+        async def away() -> set[str]:
+            return {row.block.path for row in [row async for row in timeline.history()] if row.abandoned} & left
+
+        try:
+            await timeline.reveal(gone[0].path, now=AT)
+        except BlockProtected:
+            assert await away() == left
+            await timeline.undo_compaction(now=AT)
+            await timeline.reveal(gone[0].path, now=AT)
+        assert await away() == set()
+        assert left <= {item.block.path for item in timeline.window.items}
+        assert (await timeline.verify()).ok
 
     run(story())

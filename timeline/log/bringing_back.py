@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from timeline.errors import BlockProtected
 from timeline.events import DISOWNED, BlocksHidden, BlocksRevealed
 
 if TYPE_CHECKING:
@@ -24,11 +25,32 @@ async def carried_out(
     """Return the events of a decision about a live block: a reveal of a disowned one takes back what left with it.
 
     Raises:
+        BlockProtected: a summary covers some of what left with it, which no reveal shows.
         StoreError: the store failed.
     """
     if item.disowned and isinstance(decision, BlocksRevealed):
+        await _check_whole(store, conversation, window, item, decision)
         return await as_they_were(store, conversation, window.items, decision.versions)
     return [decision]
+
+
+async def _check_whole(
+    store: EventStore, conversation: str, window: Window, item: Item, decision: BlocksRevealed
+) -> None:
+    """Refuse to bring back a part of what left: the summary of the rest was written without a word of it.
+
+    Raises:
+        BlockProtected: some of it is covered by now.
+        StoreError: the store failed.
+    """
+    live = {other.version for other in window.items}
+    left_at = {i.hide.version for i in window.items if i.hide is not None and i.version in decision.versions}
+    payloads = [event.payload for event in await store.read_versions(conversation, left_at)]
+    left = {block.version for hide in payloads if isinstance(hide, BlocksHidden) for block in hide.blocks}
+    if not left <= live:
+        raise BlockProtected(
+            item.block.path, "a summary covers some of what was taken back with it; undo its compaction first"
+        )
 
 
 async def as_they_were(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from timeline.blocks import AssistantCompletion, ToolCall, ToolResult, UserPrompt
 from timeline.content.server_words import as_tool_block
 from timeline.events import SummaryParts
+from timeline.fold.window import unsent_calls
 from timeline.planning.hide import is_notice
 from timeline.planning.originals import CutBlocks, fitted, is_seen_through, room_for
 from timeline.planning.strip_chitchat import is_stripped
@@ -122,12 +123,14 @@ def summary_requests(
 def summary_due(covered: Sequence[Item]) -> bool:
     """Return whether covered items need a summary: the model was shown at least one that is not a summary itself.
 
-    Failed responses, omitted blocks, superseded stage digests and empty blocks need none by themselves. Neither does
-    the summary with which a conversation of plain messages begins: its text is kept.
+    Failed responses, omitted blocks, superseded stage digests and empty blocks need none by themselves. Neither does a
+    call whose result is omitted, which is not sent: a redacted one stays when its turn is taken back. Nor does the
+    summary with which a conversation of plain messages begins: its text is kept.
     """
     useful = without_failures(covered)
-    earlier = _leading_summary(useful)
-    return any(item is not earlier and item.shown_tokens and _asked_about(item) is not None for item in useful)
+    earlier, unsent = _leading_summary(useful), unsent_calls(useful)
+    sent = (item for item in useful if item is not earlier and item.version not in unsent)
+    return any(item.shown_tokens and _asked_about(item) is not None for item in sent)
 
 
 def superseded(window: Window, plan: Plan) -> list[CompactionCompleted]:
