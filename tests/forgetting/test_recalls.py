@@ -87,6 +87,15 @@ async def test_an_answer_goes_whatever_a_framework_calls_the_tool(store: EventSt
     assert await said(store) == []
 
 
+async def test_an_answer_goes_whose_first_line_has_no_room_for_the_path(store: EventStore) -> None:
+    """It has the address alone."""
+    timeline = await Timeline.open(store, "cards")
+    [prompt] = await timeline.append(UserPrompt(text=f"The password is {PLAIN}.", path=f"ar:{'part.' * 100}prompt"))
+    await recalled(timeline, prompt.path, name="mcp__memory__read")
+    await timeline.redact(prompt.path, WHY)
+    assert await said(store) == []
+
+
 async def test_an_answer_that_repeats_an_answer_goes_with_both(store: EventStore) -> None:
     """However often it was read back."""
     timeline = await Timeline.open(store, "cards")
