@@ -81,8 +81,8 @@ class StoredLog:
         self._unnamed: Adopted | None = None
         self._kept = 0
         """Version of the newest snapshot that this log wrote."""
-        self._newest: tuple[int, UUID] | None = None
-        """Version and id of the newest event that was written, or read beyond the window that was loaded."""
+        self._newest: UUID | None = None
+        """The id of the event that the fold ends with, unless the window was loaded with it."""
         self.screen: Callable[[Payload], Payload] | None = None
         """Returns what the application's hook leaves of an event before it is written; None changes nothing."""
         self._queue = AppendQueue(self._lock)
@@ -182,7 +182,9 @@ class StoredLog:
             conversation, events, expected=Expected.NO_STREAM, values=values, snapshot=take_snapshot(twin)
         )
         twin.restored_from = twin.version
-        return cls(store, twin, clock)
+        log = cls(store, twin, clock)
+        log._newest = events[-1].id
+        return log
 
     async def redact_late(self, redacted: Sequence[BlockRedacted]) -> None:
         """Append the redactions that the parent made while this fork began, and go on from the log as it is now."""
@@ -303,7 +305,7 @@ class StoredLog:
             else:
                 self._kept = self._kept if snapshot is None else snapshot.version
                 _apply(self._fold, events)
-                self._newest = self._fold.version, events[-1].id
+                self._newest = events[-1].id
                 notify(self._store, self._fold.conversation, events)
                 return addressed
         raise busy(self._fold.conversation)
@@ -410,7 +412,7 @@ class StoredLog:
             _apply(fold, events)
         self._kept = self._kept if ahead is None else ahead[1].version
         if events:
-            self._newest = self._fold.version, events[-1].id
+            self._newest = events[-1].id
         notify(self._store, self._fold.conversation, events)
         return appended.first_version
 
@@ -524,13 +526,13 @@ class StoredLog:
         """
         await self._store.append(fold.conversation, events, expected=last, snapshot=take_snapshot(fold))
         self._replace_fold(fold)
-        self._kept, self._newest = fold.version, (fold.version, events[-1].id)
+        self._kept, self._newest = fold.version, events[-1].id
         notify(self._store, fold.conversation, events)
 
     def _replace_fold(self, fold: Fold) -> None:
         """Go on with another fold of this log, which counts as this one does."""
         fold.count_as(self._fold)
-        self._fold = fold
+        self._fold, self._newest = fold, None
         self._kept = max(self._kept, fold.restored_from)
 
     async def _settle(self, given: datetime | None) -> bool:
@@ -564,28 +566,39 @@ class StoredLog:
         Raises:
             StoreMoved: the log no longer holds what was read of it, or written to it.
         """
-        fold = self._fold
-        if conflict.actual < fold.version:
-            raise went_back(fold.conversation, fold.version, f"ends at version {conflict.actual}")
-        if self._newest is not None:
-            version, id_ = self._newest
-            stored = await self._store.read_versions(fold.conversation, [version])
-            if any(event.id != id_ for event in stored):  # no event is returned where it was scavenged since
-                raise went_back(fold.conversation, version, "has another event there")
+        if conflict.actual < self._fold.version:
+            raise went_back(self._fold.conversation, self._fold.version, f"ends at version {conflict.actual}")
         await self._follow()
 
     async def _follow(self) -> None:
+        """Fold what other writers appended.
+
+        Raises:
+            StoreMoved: the log no longer holds what was read of it, or written to it.
+        """
         fold = self._fold
-        try:
-            async for event in self._store.read(fold.conversation, after=fold.version):
-                self._newest = event.version, event.id
-                # Events in between were compacted and scavenged since; or a redaction rewrote events folded before.
-                if event.version != fold.version + 1 or type(event.payload) is BlockRedacted:
-                    self._replace_fold(await load_fold(self._store, fold.conversation))
-                    return
-                fold.apply(event.version, event.at, event.payload)
-        except HistoryNeeded:
-            self._replace_fold(await load_fold(self._store, fold.conversation))
+        is_first = True
+        async for event in self._store.read(fold.conversation, after=fold.version):
+            if is_first:
+                await self._check_same()
+                is_first = False
+            if not _went_on(fold, event):
+                self._replace_fold(await load_fold(self._store, fold.conversation))
+                self._newest = event.id if event.version == self._fold.version else None
+                return
+            self._newest = event.id
+
+    async def _check_same(self) -> None:
+        """Check that the log still holds the event that the fold ends with: what others appended may be in its place.
+
+        Raises:
+            StoreMoved: another one is there.
+        """
+        fold = self._fold
+        for event in await self._store.read_versions(fold.conversation, [fold.version]):  # none, if it was scavenged
+            is_same = event.at == fold.at if self._newest is None else event.id == self._newest
+            if not is_same:
+                raise went_back(fold.conversation, fold.version, "has another event there")
 
 
 def _dated(payloads: Sequence[Payload], at: datetime, ids: Sequence[UUID] = ()) -> list[NewEvent]:
@@ -613,6 +626,18 @@ def _events(
 def _apply(fold: Fold, events: Sequence[NewEvent]) -> None:
     for version, event in enumerate(events, start=fold.version + 1):
         fold.apply(version, event.at, event.payload)
+
+
+def _went_on(fold: Fold, event: Event) -> bool:
+    """Apply what another writer appended; return False where the fold has to be made anew."""
+    # Events in between were compacted and scavenged since; or a redaction rewrote events folded before.
+    if event.version != fold.version + 1 or type(event.payload) is BlockRedacted:
+        return False
+    try:
+        fold.apply(event.version, event.at, event.payload)
+    except HistoryNeeded:
+        return False
+    return True
 
 
 def _ahead(fold: Fold, events: Sequence[NewEvent]) -> tuple[Fold, Snapshot]:

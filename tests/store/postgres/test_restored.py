@@ -164,6 +164,29 @@ async def test_an_append_behind_what_others_wrote_in_the_place_of_a_lost_end_is_
         assert (await elsewhere.verify()).ok
 
 
+@pytest.mark.parametrize("looked", ["wrote", "read", "opened"])
+@pytest.mark.parametrize("then", ["catches up", "renders"])
+async def test_what_others_wrote_in_the_place_of_a_lost_end_is_not_read_behind_it(
+    postgres_url: str, looked: str, then: str
+) -> None:
+    """A window with the lost events and what came behind those in their place would be that of no log, and be sent."""
+    async with await PostgresStore.open(postgres_url) as store, await PostgresStore.open(postgres_url) as other:
+        wrote, read = await Timeline.open(store, "c"), await Timeline.open(store, "c")
+        for text in ("kept", "lost"):
+            await wrote.append(UserPrompt(text=text))
+        await read.catch_up()
+        handle = {"wrote": wrote, "read": read, "opened": await Timeline.open(store, "c")}[looked]
+        await _lose_last_event(postgres_url)
+        elsewhere = await Timeline.open(other, "c")
+        for text in ("in its place", "and behind it"):
+            await elsewhere.append(UserPrompt(text=text))
+        for _ in range(2):  # also when it tries again
+            with pytest.raises(StoreMoved, match="another event"):
+                await (handle.catch_up() if then == "catches up" else handle.render())
+        assert [item.block.text for item in handle.window.items] == ["kept", "lost"]
+        assert (await elsewhere.verify()).ok
+
+
 async def test_an_adapter_opens_a_conversation_again_whose_log_has_lost_its_end(postgres_url: str) -> None:
     """The call in which it is found fails; the next one finds the log as it is."""
 
