@@ -45,7 +45,8 @@ NOT_REACHED: Final[Mapping[str, str]] = {
     "provider": "requests that were sent held it; what the provider keeps of them is the provider's",
     "memory": "a process that read it may hold it until it ends, and so may a core dump or a swap file",
     "server": "a database server keeps it in its write-ahead log, in what it archived of that, and on standbys, until "
-    "it is written over there; and in its own log, where it is set to write statements",
+    "it is written over there; in its own log, where it is set to write statements; and in the unfinished copies of "
+    "tables that a crash of it left behind",
 }
 """By place of the erasure map what no call of this library reaches, with what is there."""
 

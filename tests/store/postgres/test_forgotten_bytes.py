@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
+import signal
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from tests.postgres import schema_of, with_query, without
+from tests.project.pages import code_blocks
+from tests.project.sources import ROOT
 from tests.scenes import Scribe, small_policy
 from timeline import Timeline, open_store
 from timeline.blocks import ToolCall, ToolResult, UserPrompt
@@ -126,6 +130,39 @@ def in_files(server: Server) -> dict[str, int]:
 
 def _files(folder: Path) -> list[Path]:
     return [file for file in folder.rglob("*") if file.is_file()]
+
+
+async def test_what_a_crash_left_of_a_rewriting_is_named_by_the_report_and_listed_by_the_page(
+    own_postgres: Server,
+) -> None:
+    """The server knows nothing of such a file: what is removed later is in it for good."""
+    url = with_query(own_postgres.url(), schema="kept")
+    page = (ROOT / "docs" / "postgres" / "operations.md").read_text(encoding="utf-8")
+    [listing] = [block.text for block in code_blocks(page) if "pg_ls_dir" in block.text]
+    async with open_store(url) as store:
+        await store.append("c", [block_event(f"p{number}", MARK) for number in range(50)])
+    connection = await asyncpg.connect(without(url, "schema"))
+    assert await connection.fetch(listing) == []
+    process = await connection.fetchval("SELECT pg_backend_pid()")
+    await connection.execute("BEGIN; CLUSTER kept.events USING events_pkey")
+    os.kill(process, signal.SIGKILL)  # behind which the server begins anew by itself
+    while not connection.is_closed():  # noqa: ASYNC110 - it has no event
+        await asyncio.sleep(0.02)
+    async with open_store(url) as store:
+        report = await store.erase("c")
+    assert report.physical
+    assert "a crash of it left behind" in report.not_reached["server"]
+    async with connected(url) as connection:
+        await connection.execute("CHECKPOINT")
+        listed = [own_postgres.data / file for file, _ in await connection.fetch(listing)]
+    assert in_files(own_postgres)["base"] > 0
+    await asyncio.to_thread(own_postgres.stop)
+    for file in listed:
+        file.unlink()
+    await asyncio.to_thread(own_postgres.start)
+    assert "base" not in in_files(own_postgres)
+    async with open_store(url) as store:
+        assert await store.examine() == []
 
 
 async def test_a_rewriting_takes_it_out_of_the_tables_files_and_the_log_is_named(own_postgres: Server) -> None:
