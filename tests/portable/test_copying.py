@@ -16,7 +16,7 @@ from tests.postgres import new_schema
 from tests.recorded import needs_recordings, swept
 from tests.scenes import after, answer, call, prompt, result, small_policy
 from timeline import Timeline
-from timeline.audit.deep import repair
+from timeline.audit.deep import repair, verify_deep
 from timeline.errors import (
     ConversationErased,
     ConversationNotFound,
@@ -242,6 +242,46 @@ async def test_what_was_redacted_since_an_earlier_copy_is_named(store: EventStor
     (refused,) = await copied(store, other)
     assert isinstance(refused, NotCopied)
     assert "redacted" in str(refused.error)
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["new there", "copied before"])
+async def test_a_fork_is_not_copied_behind_a_past_that_was_redacted_since_it_was_copied(
+    store: EventStore, other: EventStore, *, known: bool
+) -> None:
+    """Its parent is left alone: the fork would show there what is gone here, against its own snapshot."""
+    timeline = await Timeline.open(store, "a", policy=POLICY)
+    [said] = await timeline.append(prompt(text=f"use {HIDDEN}", turn_id="turn_1"))
+    await more(timeline, 0, 12)
+    if not known:
+        await copied(store, other)
+    fork = await timeline.fork(conversation="fork")
+    await fork.append(answer(text="done", turn_id="turn_1"))
+    if known:
+        await copied(store, other)
+    before = await exported(other)
+    await timeline.redact(said.path, "a secret")
+    outcomes = await copied(store, other)
+    assert [str(outcome.error) for outcome in outcomes if isinstance(outcome, NotCopied)] == [
+        f"{id_}: version 2 was redacted in one of the stores since it was copied. Nothing was copied. Redact it in the"
+        " other store too, and copy the conversation into another store: the two logs differ."
+        for id_ in ("a", "fork")
+    ]
+    assert await exported(other) == before
+    assert (await verify_deep(other)).ok
+
+
+async def test_a_fork_is_not_copied_behind_another_conversation_of_its_parents_id(
+    store: EventStore, other: EventStore
+) -> None:
+    """It would be a conversation that never was."""
+    timeline = await talk(store, "a", rounds=1)
+    await (await timeline.fork(conversation="fork")).append(answer(text="done", turn_id="turn_1"))
+    await talk(other, "a", rounds=4)
+    _, outcome = await copied(store, other)
+    assert isinstance(outcome, NotCopied)
+    assert "'a', and the other store holds another conversation of that id" in str(outcome.error)
+    with pytest.raises(ConversationNotFound):
+        await other.info("fork")
 
 
 async def test_a_scavenged_conversation_is_reported_and_not_copied(store: EventStore) -> None:

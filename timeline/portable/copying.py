@@ -304,7 +304,9 @@ async def _copy(  # noqa: PLR0917 - what `copy_log` is given
     if known > info.base:
         await _compare(store, into, info, known, on_progress)
     elif info.base and info.parent is not None:
-        await _check_shared(into, info, info.parent.conversation)
+        await _check_shared(store, into, info, info.parent.conversation)
+    if info.base and info.parent is not None:
+        await _compare_shared(store, into, info, info.parent.conversation)
     after = max(known, info.base)
     written = 0
     async for batch in _batches(store, info.id, after, until):
@@ -322,11 +324,11 @@ async def _copy(  # noqa: PLR0917 - what `copy_log` is given
     return Copied(info.id, until, written, max(known - info.base, 0), head)
 
 
-async def _check_shared(into: EventStore, info: ConversationInfo, parent: str) -> None:
+async def _check_shared(store: EventStore, into: EventStore, info: ConversationInfo, parent: str) -> None:
     """Check that another store holds the past that a fork shares.
 
     Raises:
-        ImportFailed: it does not, since its parent could not be copied.
+        ImportFailed: it does not, since its parent could not be copied, or it has another conversation of that id.
     """
     there = await _held(into, parent)
     if there < info.base:
@@ -335,13 +337,32 @@ async def _check_shared(into: EventStore, info: ConversationInfo, parent: str) -
             f"it shares versions 1 to {info.base} of {parent!r}, of which the other store holds {there or 'none'}. "
             f"Nothing of it was copied; mend what keeps {parent!r} from being copied, then copy again.",
         )
+    if await _link(store, parent, info.base) != await _link(into, parent, info.base):
+        raise ImportFailed(
+            info.id,
+            f"it shares versions 1 to {info.base} of {parent!r}, and the other store holds another conversation of that"
+            " id. Nothing of it was copied; copy it into another store.",
+        )
 
 
 async def _link(store: EventStore, conversation: str, version: int) -> bytes:
     if not version:
         return START
-    found = await anext(aiter(store.chained(conversation, after=version - 1, page=1)))
-    return found.link or b""
+    found = await anext(aiter(store.chained(conversation, after=version - 1, page=1)), None)
+    return b"" if found is None else found.link or b""
+
+
+async def _compare_shared(store: EventStore, into: EventStore, info: ConversationInfo, parent: str) -> None:
+    """Compare the past that a fork shares, where content of it was redacted: each fork has an event of that.
+
+    The parent may have been copied before, and be left alone: its copy has the content.
+
+    Raises:
+        ImportFailed: see `_compare`.
+    """
+    async for _ in store.read(info.id, after=info.base, types=["block.redacted"]):
+        await _compare_events(info.id, store.chained(info.id), into.chained(parent), info.base, lambda _: None)
+        return
 
 
 async def _compare(
@@ -352,22 +373,33 @@ async def _compare(
     Raises:
         ImportFailed: the other store has another conversation, or content that was redacted here since.
     """
-    theirs = aiter(into.chained(info.id, after=info.base))
+    events = store.chained(info.id, after=info.base), into.chained(info.id, after=info.base)
+    await _compare_events(info.id, *events, known, on_progress)
+
+
+async def _compare_events(
+    conversation: str,
+    of_ours: AsyncIterator[ChainedEvent],
+    of_theirs: AsyncIterator[ChainedEvent],
+    known: int,
+    on_progress: Callable[[int], None],
+) -> None:
+    """Compare the events of two stores up to a version."""
     number = 0
-    async for ours in store.chained(info.id, after=info.base):
+    async for ours in of_ours:
         if ours.version > known:
             return
-        other = await anext(theirs)
+        other = await anext(of_theirs)
         number += 1
         if _identity(ours) != _identity(other):
             raise ImportFailed(
-                info.id,
+                conversation,
                 f"the other store holds another conversation of this id: the two differ from version {ours.version} "
                 "on. Nothing of it was copied; copy it into another store.",
             )
         if ours.checksum != other.checksum:
             raise ImportFailed(
-                info.id,
+                conversation,
                 f"version {ours.version} was redacted in one of the stores since it was copied. Nothing was copied. "
                 "Redact it in the other store too, and copy the conversation into another store: the two logs differ.",
             )
