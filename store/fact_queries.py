@@ -134,6 +134,10 @@ class DatabaseFacts(ABC):
         """Return the position of a conversation's newest event up to a version; 0 if it has none."""
 
     @abstractmethod
+    async def time_at(self, key: int, position: int) -> str | None:
+        """Return the time of the event at a position; None if the conversation has none there."""
+
+    @abstractmethod
     async def page_of_rows(
         self, key: int | None, wanted: FactFilter, after: tuple[int, int], last: int, page: int
     ) -> list[LocatedFact]:
@@ -222,16 +226,21 @@ class DatabaseFacts(ABC):
     async def _going_on(self, scope: _Scope, key: int, covers: Covers, most: int) -> FactRecord:
         """Return the record of a log's compaction, made from the record of the one before it and the facts since.
 
-        It is not used for forks: a redaction in the shared past is an event of another log.
+        It is not used for forks: a redaction in the shared past is an event of another log. Nor is it where the log has
+        lost what was read, to a server that took over without it: other events are there, or another conversation has
+        the key. That is looked at behind the reading, so that all that was read was there until then.
         """
         redactions = len(await self.asked(FactQuestion("redactions", LARGEST, key)))
         running = self.running.take(key, covers, redactions)
         if running is None:
             return await self._merged_anew(scope, covers, most)
+        (position, _), at = running.after, running.at
         rows = None
         while rows is None or len(rows) == SCANNED:
             rows = await self.page_of_rows(key, _ALL, running.after, scope.parts[0].last, SCANNED)
             running.read([found[:3] for found in rows])
+        if at and await self.time_at(key, position) != at:
+            return await self._merged_anew(scope, covers, most)
         record = running.record(covers, most)
         self.running.keep(key, running)
         return record

@@ -39,12 +39,14 @@ class RunningLog:
 
     Attributes:
         after: position and number of the last row that was read.
+        at: the time of its event; empty before the first row.
     """
 
-    __slots__ = ("_covers", "_redactions", "_running", "_waiting", "after")
+    __slots__ = ("_covers", "_redactions", "_running", "_waiting", "after", "at")
 
     def __init__(self, covers: Covers, redactions: int) -> None:
         self.after: tuple[int, int] = _BEFORE_ALL
+        self.at: str = ""
         self._covers, self._redactions = covers, redactions
         self._running = RunningRecord()
         self._waiting: list[PlacedFact] = []
@@ -67,7 +69,7 @@ class RunningLog:
                 raise StoreCorrupt(f"fact {row.number} at position {row.position} is damaged. {CURE}")
             self._waiting.append(PlacedFact(row[:2], fact_of(row, moment_of(at), path)))
         if rows:
-            self.after = rows[-1][0][:2]
+            self.after, self.at = rows[-1][0][:2], rows[-1][1]
 
     def record(self, covers: Covers, most: int) -> FactRecord:
         """Merge the facts of these versions that were not merged yet; return the record of all of them."""

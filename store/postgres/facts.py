@@ -94,6 +94,7 @@ _CALLS: Final = (
 _POSITION_AT: Final = (
     "SELECT position FROM events WHERE conversation = $1 AND version <= $2 ORDER BY version DESC LIMIT 1"
 )
+TIME_AT: Final = f"SELECT at FROM events WHERE {OWN} AND conversation = $1 AND position = $2"
 _ROWS_AT: Final = f"SELECT {_FACT} FROM facts AS f WHERE f.{OWN} AND f.position = ANY($1::bigint[])"
 _ID_OF: Final = "SELECT id FROM conversations WHERE key = $1"
 _COVERING: Final = (
@@ -265,6 +266,11 @@ class PostgresFacts(DatabaseFacts):
         """Return the position of a conversation's newest event up to a version; 0 if it has none."""
         rows = await self.rows(_POSITION_AT, key, version)
         return int(rows[0][0]) if rows else 0
+
+    async def time_at(self, key: int, position: int) -> str | None:
+        """Return the time of the event at a position; None if the conversation has none there."""
+        rows = await self.rows(TIME_AT, key, position)
+        return rows[0][0] if rows else None
 
     async def page_of_rows(
         self, key: int | None, wanted: FactFilter, after: tuple[int, int], last: int, page: int

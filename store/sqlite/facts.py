@@ -140,6 +140,11 @@ class SQLiteFacts(DatabaseFacts):
         rows = await self.rows(query_statements.POSITION_AT, (key, version))
         return int(rows[0][0]) if rows else 0
 
+    async def time_at(self, key: int, position: int) -> str | None:
+        """Return the time of the event at a position; None if the conversation has none there."""
+        rows = await self.rows(query_statements.TIME_AT, (position, key))
+        return rows[0][0] if rows else None
+
     async def page_of_rows(
         self, key: int | None, wanted: FactFilter, after: tuple[int, int], last: int, page: int
     ) -> list[LocatedFact]:

@@ -178,6 +178,7 @@ EVENTS_OF_FACTS_WITHIN: Final = (
 """Positions rise with versions. Behind the first page ``after`` is one of the conversation's own."""
 DONE_AT: Final = f"SELECT {FACT} FROM json_each(?) AS wanted CROSS JOIN facts AS f ON f.position = wanted.value"
 POSITION_AT: Final = "SELECT position FROM events WHERE conversation = ? AND version <= ? ORDER BY version DESC LIMIT 1"
+TIME_AT: Final = "SELECT at FROM events WHERE position = ? AND conversation = ?"
 KNOWN_BETWEEN: Final = "SELECT DISTINCT position FROM facts WHERE position > ? AND position <= ? AND number >= 0"
 COVERING: Final = (
     f"{WITH_LINEAGE}SELECT e.type, e.version, json_extract(e.payload, '$.covers'),"

@@ -8,8 +8,9 @@ import pytest
 
 from tests.postgres import Postgres, direct_url, restored, schema_of, without
 from timeline import Timeline
-from timeline.blocks import UserPrompt
+from timeline.blocks import ToolCall, ToolResult, UserPrompt
 from timeline.errors import StoreMoved
+from timeline.events import Covers
 from timeline.integrations.conversations import Conversations, Ours
 from timeline.store.postgres.store import PostgresStore
 from timeline.store.testing import block_event, events
@@ -32,6 +33,9 @@ async def _as_if_restored(postgres_url: str) -> None:
 
 BURN = "DO $$ BEGIN FOR i IN 1..3000 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$"
 """Take so many numbers that a new server's counter is below them."""
+
+
+NEWEST = "SELECT version, link FROM events ORDER BY version DESC LIMIT 1"
 
 
 async def asked(url: str, statement: str) -> Any:
@@ -127,9 +131,8 @@ async def test_a_fork_in_a_copy_without_its_sequence_reads_what_it_shares(postgr
 
 async def _lose_last_event(url: str) -> None:
     """Leave of the one conversation what a server has that took over without its newest event."""
-    newest = "SELECT version, link FROM events ORDER BY version DESC LIMIT 1"
     await asked(url, "DELETE FROM events AS e USING conversations AS c WHERE c.version = e.version")
-    await asked(url, f"UPDATE conversations SET (version, head) = ({newest})")  # noqa: S608 - a constant
+    await asked(url, f"UPDATE conversations SET (version, head) = ({NEWEST})")  # noqa: S608 - a constant
 
 
 async def _taken_back(url: str, store: PostgresStore) -> Timeline:
@@ -185,6 +188,38 @@ async def test_what_others_wrote_in_the_place_of_a_lost_end_is_not_read_behind_i
                 await (handle.catch_up() if then == "catches up" else handle.render())
         assert [item.block.text for item in handle.window.items] == ["kept", "lost"]
         assert (await elsewhere.verify()).ok
+
+
+@pytest.mark.parametrize("now", ["c", "another"])
+async def test_a_record_of_facts_holds_none_of_events_that_its_server_has_lost(postgres_url: str, now: str) -> None:
+    """A compaction's record goes on from the one before; a new conversation may have the key of one that is lost."""
+
+    async def ran(timeline: Timeline, command: str) -> None:
+        call = ToolCall(call_id=command, name="Bash", arguments={"command": command})
+        await timeline.append(call, ToolResult(call_id=command, text="done"))
+
+    async with await PostgresStore.open(postgres_url) as store, await PostgresStore.open(postgres_url) as other:
+        timeline = await Timeline.open(store, "c")
+        for command in ("make kept", "make lost"):
+            await ran(timeline, command)
+        assert [fact async for fact in store.facts()]
+        for _ in range(2):
+            before = await store.fact_record("c", covers=Covers(ranges=((1, 5),)))
+        assert "make lost" in str(before)
+        kept = 3 if now == "c" else 0
+        await asked(postgres_url, "DELETE FROM facts")  # they are made anew of what is left
+        await asked(postgres_url, "DELETE FROM facts_progress")
+        await asked(postgres_url, f"DELETE FROM events WHERE version > {kept}")  # noqa: S608 - a number
+        await asked(postgres_url, f"DELETE FROM conversations WHERE {kept} = 0")  # noqa: S608
+        await asked(postgres_url, f"UPDATE conversations SET (version, head) = ({NEWEST})")  # noqa: S608
+        await asked(postgres_url, "SELECT setval('conversations_key_seq', 1, false)")
+        elsewhere = await Timeline.open(other, now)
+        for command in ("make new", "make more", "make all"):
+            await ran(elsewhere, command)
+        assert [fact async for fact in store.facts()]
+        covers = Covers(ranges=((1, 7),))
+        assert await store.fact_record(now, covers=covers) == await other.fact_record(now, covers=covers)
+        assert "make lost" not in str(await store.fact_record(now, covers=covers))
 
 
 async def test_an_adapter_opens_a_conversation_again_whose_log_has_lost_its_end(postgres_url: str) -> None:
