@@ -262,7 +262,7 @@ async def test_a_fork_is_not_copied_behind_a_past_that_was_redacted_since_it_was
     await timeline.redact(said.path, "a secret")
     outcomes = await copied(store, other)
     assert [str(outcome.error) for outcome in outcomes if isinstance(outcome, NotCopied)] == [
-        f"{id_}: version 2 was redacted in one of the stores since it was copied. Nothing was copied. Redact it in the"
+        f"{id_}: version 2 was redacted in one of the stores since it was copied. No more was copied. Redact it in the"
         " other store too, and copy the conversation into another store: the two logs differ."
         for id_ in ("a", "fork")
     ]

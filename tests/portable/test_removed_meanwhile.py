@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.meanwhile import Meanwhile
-from tests.portable.test_copying import HIDDEN, talk
+from tests.portable.test_copying import HIDDEN, POLICY, more, talk
 from tests.scenes import prompt
+from timeline import Timeline
 from timeline.audit.deep import verify_deep
 from timeline.cli.markdown import transcript
 from timeline.errors import ConversationErased, HistoryUnavailable, ImportFailed, RemovedMeanwhile
+from timeline.forgetting import find_subject, redact
 from timeline.portable import Copied, copy_store, export_log, import_copy, read_exported
 from timeline.retention import scavenge
 from timeline.store.memory import MemoryStore
@@ -124,3 +126,27 @@ async def test_a_copy_of_which_nothing_was_written_yet_can_be_repeated() -> None
     assert "Nothing of it was copied: copy it again" in str(stopped.error)
     assert all([isinstance(outcome, Copied) async for outcome in copy_store(store, other)])
     assert HIDDEN not in "".join([line async for line in export_log(other, ["a", "fork"])])
+
+
+async def test_a_copy_brings_nothing_back_that_is_redacted_in_the_other_store_meanwhile() -> None:
+    """Between any two steps of the copy: neither snapshots nor forks of before come behind the redaction."""
+    for step in count(1, 3):
+        store, other = MemoryStore(), MemoryStore()
+        timeline = await Timeline.open(store, "a", policy=POLICY)
+        await timeline.append(prompt(text=HIDDEN, turn_id="turn_1"))
+        await more(timeline, 0, 12)
+        await (await timeline.fork(conversation="fork")).append(prompt(text="own", turn_id="turn_2"))
+        meanwhile = Meanwhile(store, partial(redacted_in, other), step)
+        outcomes = [outcome async for outcome in copy_store(meanwhile.as_store, other)]
+        await check_sound(other)
+        assert all(isinstance(each, Copied) or isinstance(each.error, ImportFailed) for each in outcomes), step
+        if not meanwhile.has_happened:
+            assert step > 10
+            return
+
+
+async def redacted_in(store: EventStore) -> None:
+    """Redact what is hidden, wherever it is by now."""
+    for id_ in [info.id async for info in store.conversations()]:
+        if places := [found.place async for found in find_subject(store, HIDDEN, [id_]) if found.kind == "block"]:
+            await redact(store, id_, places, "a secret", text=HIDDEN)

@@ -45,6 +45,7 @@ _MOST_EVENTS: Final = 500
 """Events in one append."""
 _MOST_TEXT: Final = 4_000_000
 """An append is complete once its payloads have so many characters, so that hundreds of large ones are never held."""
+_REDACTED: Final = ("block.redacted",)
 OF_ONE: Final = (
     ConversationErased,
     ConversationNotFound,
@@ -305,8 +306,7 @@ async def _copy(  # noqa: PLR0917 - what `copy_log` is given
         await _compare(store, into, info, known, on_progress)
     elif info.base and info.parent is not None:
         await _check_shared(store, into, info, info.parent.conversation)
-    if info.base and info.parent is not None:
-        await _compare_shared(store, into, info, info.parent.conversation)
+    await _compare_shared(store, into, info)
     after = max(known, info.base)
     written = 0
     async for batch in _batches(store, info.id, after, until):
@@ -318,6 +318,7 @@ async def _copy(  # noqa: PLR0917 - what `copy_log` is given
         on_progress(after - info.base + written)
     if written:
         await _read_back(store, into, info.id, after, until)
+        await _compare_shared(store, into, info)
     if there <= until:
         await _copy_snapshots(store, into, info, until, check)
     head = await _link(store, info.id, until)
@@ -352,17 +353,22 @@ async def _link(store: EventStore, conversation: str, version: int) -> bytes:
     return b"" if found is None else found.link or b""
 
 
-async def _compare_shared(store: EventStore, into: EventStore, info: ConversationInfo, parent: str) -> None:
-    """Compare the past that a fork shares, where content of it was redacted: each fork has an event of that.
+async def _compare_shared(store: EventStore, into: EventStore, info: ConversationInfo) -> None:
+    """Compare the past that a fork shares, where content of it was redacted in either store.
 
-    The parent may have been copied before, and be left alone: its copy has the content.
+    Here each fork has an event of that, and there the parent has one. The parent may have been copied before, and be
+    left alone: the two have different content.
 
     Raises:
         ImportFailed: see `_compare`.
     """
-    async for _ in store.read(info.id, after=info.base, types=["block.redacted"]):
-        await _compare_events(info.id, store.chained(info.id), into.chained(parent), info.base, lambda _: None)
+    if not info.base or info.parent is None:
         return
+    parent = info.parent.conversation
+    for log in store.read(info.id, after=info.base, types=_REDACTED), into.read(parent, types=_REDACTED):
+        async for _ in log:
+            await _compare_events(info.id, store.chained(info.id), into.chained(parent), info.base, lambda _: None)
+            return
 
 
 async def _compare(
@@ -398,13 +404,17 @@ async def _compare_events(
                 "on. Nothing of it was copied; copy it into another store.",
             )
         if ours.checksum != other.checksum:
-            raise ImportFailed(
-                conversation,
-                f"version {ours.version} was redacted in one of the stores since it was copied. Nothing was copied. "
-                "Redact it in the other store too, and copy the conversation into another store: the two logs differ.",
-            )
+            raise _redacted_since(conversation, ours.version)
         if number % _MOST_EVENTS == 0 or ours.version == known:
             on_progress(number)
+
+
+def _redacted_since(conversation: str, version: int) -> ImportFailed:
+    return ImportFailed(
+        conversation,
+        f"version {version} was redacted in one of the stores since it was copied. No more was copied. "
+        "Redact it in the other store too, and copy the conversation into another store: the two logs differ.",
+    )
 
 
 def _identity(event: ChainedEvent) -> tuple[object, ...]:
@@ -491,12 +501,15 @@ async def _read_back(store: EventStore, into: EventStore, conversation: str, aft
     """Compare each event that was copied with its original.
 
     Raises:
+        ImportFailed: one was redacted there since.
         StoreCorrupt: one of them differs.
     """
     theirs = aiter(into.read_written(conversation, after=after, until=until))
     async for ours in store.read_written(conversation, after=after, until=until):
         other = await anext(theirs, None)
         if other is None or ours._replace(payload=None) != other._replace(payload=None):
+            async for _ in into.read(conversation, after=until, types=_REDACTED):
+                raise _redacted_since(conversation, ours.version)
             raise StoreCorrupt(
                 f"{conversation!r}, version {ours.version}: the copy reads differently from what was written. Verify "
                 "both stores with `timeline verify --deep`; do not use the copy."
@@ -508,17 +521,20 @@ async def _copy_snapshots(
 ) -> None:
     """Copy the snapshots up to a version, so that opening the copy, and going back in it, cost no more than before.
 
-    They are copied after the events. If the copy is interrupted before, the next one copies them.
+    They are copied after the events. If the copy is interrupted before, the next one copies them. Where the other store
+    went on with its copy, they are left out: a redaction there would find them nowhere.
     """
     there = set(await into.waypoints(info.id))
     versions = [version for version in await store.waypoints(info.id) if version <= until and version not in there]
     near = [await store.load_waypoint(info.id, version, after=version - 1) for version in versions]
     if near:
         await check()
-        await into.replace_waypoints(info.id, [snapshot for snapshot in near if snapshot is not None])
+        if await held_version(into, info.id) == until:
+            await into.replace_waypoints(info.id, [snapshot for snapshot in near if snapshot is not None])
     if (await into.info(info.id)).window_start == info.window_start:
         return
     newest = (await store.load_window(info.id)).snapshot
     if newest is not None and newest.version <= until:
         await check()
-        await into.replace_snapshot(info.id, newest)
+        if await held_version(into, info.id) == until:
+            await into.replace_snapshot(info.id, newest)
