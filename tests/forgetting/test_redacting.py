@@ -836,6 +836,21 @@ async def test_summaries_of_what_was_scavenged_are_named_and_lose_the_words(stor
     assert left_in(await everything_of(store)) == 0
 
 
+async def test_a_redaction_names_a_scavenged_block_in_the_log_once(store: EventStore) -> None:
+    """So that a copy, and whoever asks again, knows that it was redacted."""
+    timeline = await Timeline.open(store, "cards", policy=policies.cut_point(max_tokens=4_000))
+    [asked] = await timeline.append(UserPrompt(text=f"Never print {PLAIN}."))
+    for number in range(8):
+        await timeline.append(UserPrompt(text=f"Write card {number}. " * 120))
+        await timeline.render()
+    await timeline.set_retention("window")
+    await scavenge(store)
+    for _ in range(2):
+        await timeline.redact(asked.path, WHY)
+        events = [event.payload async for event in store.read("cards", types=["block.redacted"])]
+        assert [event.version for event in events if isinstance(event, BlockRedacted)] == [2]
+
+
 @pytest.mark.parametrize("asked_by", ["path", "address"])
 @pytest.mark.parametrize("named_by", ["path", "address"])
 async def test_an_answer_of_the_recall_tool_goes_with_a_block_that_was_scavenged(
