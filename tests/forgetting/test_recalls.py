@@ -34,12 +34,14 @@ async def secret_in(timeline: Timeline) -> str:
     return prompt.path
 
 
-async def recalled(timeline: Timeline, path: str, arguments: str = "", name: str = "recall") -> ToolResult:
-    """Let the model read a path back; return the result, as it is in the log."""
+async def recalled(
+    timeline: Timeline, path: str, arguments: str = "", name: str = "recall", form: str = "{}"
+) -> ToolResult:
+    """Let the model read a path back; return the result, as it is in the log, where a framework gave it a form."""
     call = ToolCall(call_id=f"r{timeline.version}", name=name, arguments=arguments or {"path": path})
     await timeline.append(call)
     answer = await timeline.recall_tool("anthropic").answer(call)
-    [result] = await timeline.append(answer)
+    [result] = await timeline.append(answer.model_copy(update={"text": form.format(answer.text)}))
     assert isinstance(result, ToolResult)
     return result
 
@@ -58,12 +60,13 @@ async def compacted(timeline: Timeline) -> str:
     return next(item.block.path for item in timeline.window.items if item.is_summary)
 
 
+@pytest.mark.parametrize("form", ["{}", "Tool output: {}"])
 @pytest.mark.parametrize("written", ["`{}`", "[{}]", "{}.", " {} ", '"{}"', "@2", "`@2`", "@002", "a@home@2"])
-async def test_an_answer_goes_however_the_model_wrote_the_path(store: EventStore, written: str) -> None:
+async def test_an_answer_goes_however_the_model_wrote_the_path(store: EventStore, written: str, form: str) -> None:
     """The tool reads the path inside of quotes and brackets, an address with zeros or the conversation in front."""
     timeline = await Timeline.open(store, "a@home")
     path = await secret_in(timeline)
-    answer = await recalled(timeline, written.format(path))
+    answer = await recalled(timeline, written.format(path), form=form)
     assert PLAIN in answer.text
     await timeline.redact(path, WHY)
     assert await said(store) == []
@@ -73,7 +76,7 @@ async def test_an_answer_goes_whose_call_has_its_arguments_as_a_text(store: Even
     """So a framework keeps them that does not read them."""
     timeline = await Timeline.open(store, "cards")
     path = await secret_in(timeline)
-    assert PLAIN in (await recalled(timeline, path, json.dumps({"path": f"<{path}>"}))).text
+    assert PLAIN in (await recalled(timeline, path, json.dumps({"path": f"<{path}>"}), form="> {}")).text
     await timeline.redact(path, WHY)
     assert await said(store) == []
 
@@ -148,6 +151,19 @@ async def test_an_answer_about_another_conversation_stays(store: EventStore) -> 
     assert "Count the cards." in answer.text
     await timeline.redact(path, WHY)
     assert (await timeline.read(answer.path)).text == answer.text
+
+
+async def test_a_result_of_another_tool_stays_whose_call_has_such_a_path(store: EventStore) -> None:
+    """Only the recall tool reads it as the block's."""
+    timeline = await Timeline.open(store, "cards")
+    path = await secret_in(timeline)
+    await timeline.append(ToolCall(call_id="1", name="read_file", arguments={"path": path}))
+    [result] = await timeline.append(ToolResult(call_id="1", text="no such file"))
+    await timeline.append(ToolCall(call_id="2", name="recall", arguments={"path": 2}))
+    [other] = await timeline.append(ToolResult(call_id="2", text="[malformed arguments] Give an object with a path."))
+    await timeline.redact(path, WHY)
+    assert (await timeline.read(result.path)).text == result.text
+    assert (await timeline.read(other.path)).text == other.text
 
 
 async def test_a_second_redaction_takes_an_answer_that_came_behind_the_first_one(store: EventStore) -> None:
