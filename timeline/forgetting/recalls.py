@@ -7,9 +7,7 @@ first line.
 
 from __future__ import annotations
 
-import json
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from timeline.blocks import ToolCall, ToolResult
 from timeline.events.addresses import Address, parse_address
@@ -66,9 +64,5 @@ class Recalls:
 
 def _asked_for(call: ToolCall) -> tuple[str, ...]:
     """Return the paths and addresses that a call may ask the recall tool for."""
-    arguments: Any = call.arguments
-    if isinstance(arguments, str):
-        with suppress(ValueError, RecursionError):
-            arguments = json.loads(arguments)
-    path = arguments.get("path") if isinstance(arguments, dict) else None
+    path = call.arguments.get("path") if isinstance(call.arguments, dict) else None
     return readings(path) if call.name == RECALL and isinstance(path, str) else ()
