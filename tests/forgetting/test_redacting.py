@@ -818,13 +818,19 @@ def test_secrets_are_looked_for_in_all_forms() -> None:
     assert left_in(data) >= 3
 
 
-async def test_summaries_of_what_was_scavenged_are_named_and_lose_the_words(store: EventStore) -> None:
-    """The words are not there any more, so that only who asks knows them."""
+async def _covered(store: EventStore) -> tuple[Timeline, Block]:
+    """Return a conversation whose compactions covered a secret, and the secret's block."""
     timeline = await Timeline.open(store, "cards", policy=policies.cut_point(max_tokens=4_000))
     [asked] = await timeline.append(UserPrompt(text=f"Never print {PLAIN}."))
     for number in range(8):
         await timeline.append(UserPrompt(text=f"Write card {number}. " * 120))
         await timeline.render()
+    return timeline, asked
+
+
+async def test_summaries_of_what_was_scavenged_are_named_and_lose_the_words(store: EventStore) -> None:
+    """The words are not there any more, so that only who asks knows them."""
+    timeline, asked = await _covered(store)
     await timeline.set_retention("window")
     assert (await scavenge(store)).events
     found = {place.place for place in [place async for place in find_subject(store, PLAIN)] if place.kind == "summary"}
@@ -838,11 +844,7 @@ async def test_summaries_of_what_was_scavenged_are_named_and_lose_the_words(stor
 
 async def test_a_redaction_names_a_scavenged_block_in_the_log_once(store: EventStore) -> None:
     """So that a copy, and whoever asks again, knows that it was redacted."""
-    timeline = await Timeline.open(store, "cards", policy=policies.cut_point(max_tokens=4_000))
-    [asked] = await timeline.append(UserPrompt(text=f"Never print {PLAIN}."))
-    for number in range(8):
-        await timeline.append(UserPrompt(text=f"Write card {number}. " * 120))
-        await timeline.render()
+    timeline, asked = await _covered(store)
     await timeline.set_retention("window")
     await scavenge(store)
     for _ in range(2):
@@ -857,11 +859,7 @@ async def test_an_answer_of_the_recall_tool_goes_with_a_block_that_was_scavenged
     store: EventStore, asked_by: str, named_by: str
 ) -> None:
     """The block is gone, and what the model was given back of it is in view."""
-    timeline = await Timeline.open(store, "cards", policy=policies.cut_point(max_tokens=4_000))
-    [asked] = await timeline.append(UserPrompt(text=f"Never print {PLAIN}."))
-    for number in range(8):
-        await timeline.append(UserPrompt(text=f"Write card {number}. " * 120))
-        await timeline.render()
+    timeline, asked = await _covered(store)
     names = {"path": asked.path, "address": "@2"}
     call = ToolCall(call_id="r", name="recall", arguments={"path": names[asked_by]})
     answer = await timeline.recall_tool("anthropic").handle({"path": names[asked_by]})
