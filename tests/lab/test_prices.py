@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 
 from timeline.errors import InvalidPrices
 from timeline.lab.prices import UNKNOWN, CacheRule, ModelPrice, Price, packaged_prices, read_prices
+from timeline.policy.limits import limits_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -166,3 +168,14 @@ def test_each_provider_has_its_discount_for_a_cached_prefix_in_money(
 def test_four_providers_match_prefixes_by_themselves_and_anthropic_at_markers(model: str, match: str) -> None:
     """What a call is reckoned to read from the cache follows from it."""
     assert packaged_prices().price_of(model).rule.match == match
+
+
+def test_a_model_that_has_limits_under_another_spelling_has_its_price_under_it_too() -> None:
+    """OpenRouter writes ``claude-opus-4.6`` for ``claude-opus-4-6``, and Pydantic AI ``anthropic:`` ahead of it."""
+    table = packaged_prices()
+    assert not table.price_of("claude-opus-4.9").known
+    for name in ("claude-opus-4-6", "claude-sonnet-4-5-20250929", "claude-haiku-4-5", "claude-opus-5-5"):
+        dotted = re.sub(r"-(\d)-(\d)(?=-|$)", r"-\1.\2", name)
+        for other in (f"anthropic/{dotted}", f"openrouter/anthropic/{dotted}:beta", f"anthropic:{name}"):
+            assert table.price_of(other) == table.price_of(name) != table.price_of("zork"), other
+            assert limits_of(other) == limits_of(name), other

@@ -160,7 +160,7 @@ def limits_of(
     """Return the limits of a model.
 
     Args:
-        model: its name, with or without a provider in front (``openai/gpt-4o``, ``gpt-4o-2024-08-06``).
+        model: its name, with or without a provider in front (``openai/gpt-4o``, ``anthropic:claude-opus-5``).
         file: limits that override those of the file that TIMELINE_LIMITS names, which override the packaged ones.
         default: the limits of an unknown model.
         context: overrides the window.

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_AHEAD: Final = re.compile(r"(?:.*/)?(?:ft:)?(?:[a-z-]++\.)*(?=[a-z])")
-"""Prefixes that a model's name may have: ``openai/``, ``openrouter/anthropic/``, ``us.anthropic.``, ``ft:``."""
+_AHEAD: Final = tuple(re.compile(rf"(?:.*/)?{more}(?:[a-z-]++\.)*(?=[a-z])") for more in ("", "(?:[a-z_-]++:)+"))
+"""Prefixes that a model's name may have: ``openrouter/anthropic/``, ``us.anthropic.``; and those with a colon,
+``anthropic:``, ``openai:ft:``, which looks as the one of a variant does in ``deepseek-chat:free``."""
+_DOT: Final = re.compile(r"(?<=\d)\.(?=\d)")
+"""The dot in a version: gateways write ``claude-opus-4.5`` for what its maker names ``claude-opus-4-5``."""
 _AFTER: Final = ("", "-", "@", ":", "[")
 """Suffixes that still name the same model: none, or a variant."""
 _BETWEEN: Final = re.compile(r"[/:.]")
@@ -19,8 +22,7 @@ _BETWEEN: Final = re.compile(r"[/:.]")
 def fit(model: str, starts: Iterable[str]) -> int:
     """Return the length of the longest of ``starts`` that a model's name begins with; 0 where it begins with none."""
     name = model.lower()
-    ahead = _AHEAD.match(name)
-    names = {name, name if ahead is None else name[ahead.end() :]}
+    names = {name, *(name[ahead.end() :] for pattern in _AHEAD if (ahead := pattern.match(name)) is not None)}
     return max((len(start) for start in starts if any(_begins(name, start.lower()) for name in names)), default=0)
 
 
@@ -30,4 +32,5 @@ def ahead_of(model: str) -> list[str]:
 
 
 def _begins(name: str, start: str) -> bool:
-    return name.startswith(start) and name[len(start) : len(start) + 1] in _AFTER
+    begun, behind = name[: len(start)], name[len(start) : len(start) + 1]
+    return start in {begun, _DOT.sub("-", begun)} and behind in _AFTER
