@@ -213,7 +213,12 @@ def test_signed_reasoning_goes_to_the_provider_that_signed_it() -> None:
 
 def test_reasoning_behind_a_rewritten_prefix_follows_the_rule_of_who_signed_it() -> None:
     """Outside a tool loop it is dropped; inside, only a model that is bound to the prefix does without."""
-    for in_loop, model, kept in ((True, "claude-opus-4-5", 2), (True, "claude-opus-5-1", 1), (False, "", 1)):
+    for in_loop, model, kept in (
+        (True, "claude-opus-4-5", 2),
+        (True, "claude-opus-5-1", 1),
+        (True, "anthropic/claude-opus-5.1", 1),
+        (False, "", 1),
+    ):
         reasoning = thought(rewritten=True, in_loop=in_loop, response_id="r")
         encoded = messages(prompt("go"), reasoning, answer("yes", response_id="r"), model=model)
         assert len(encoded[1]["content"]) == kept

@@ -215,6 +215,23 @@ def test_signed_reasoning_goes_out_as_it_is_or_not_at_all() -> None:
         assert len(messages(prompt("go"), dropped)) == 1
 
 
+@pytest.mark.parametrize(
+    ("model", "kept"),
+    [
+        ("claude-opus-5", 2),
+        ("claude-opus-5-20260901", 2),
+        ("anthropic/claude-opus-4.6", 2),
+        ("claude-opus-5-1", 1),
+        ("anthropic/claude-opus-5.1", 1),
+    ],
+)
+def test_a_model_bound_to_its_prefix_is_known_by_a_gateways_name_too(model: str, kept: int) -> None:
+    """A gateway's name has a dot in its version; behind a rewritten prefix the model refuses its signed thoughts."""
+    reasoning = thought(rewritten=True, in_loop=True, response_id="r")
+    said = messages(prompt("go"), reasoning, answer("yes", response_id="r"), model=model)
+    assert len(said[1]["content"]) == kept
+
+
 def test_a_model_that_signs_nothing_gets_its_thoughts_back() -> None:
     """Moonshot's refuses calls without them; Anthropic's refuses an empty signature."""
     unsigned = {"type": "thinking", "thinking": "hm", "signature": ""}

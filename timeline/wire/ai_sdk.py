@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from timeline.wire.media import Part
     from timeline.wire.neutral import Entry, NeutralContext
 
-ENCODER: Final = 5
+ENCODER: Final = 6
 GIVEN: Final = frozenset({"instructions", "system", "messages"})
 
 

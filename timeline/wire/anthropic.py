@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from timeline.wire.neutral import Entry, NeutralContext
     from timeline.wire.server_tools import Waiting
 
-ENCODER: Final = 6
+ENCODER: Final = 7
 GIVEN: Final = frozenset({"system", "tools", "messages"})
 NO_OUTPUT: Final = "[no output]"
 """Text of a failed call without output: the API refuses an error without content."""

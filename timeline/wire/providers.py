@@ -102,6 +102,9 @@ class ProviderFacts:
 SIGNED_BY: Final = "model"
 """Key of a reasoning's data for the model that signed it, where that is not the provider's own; no provider gets it."""
 _WORD: Final = re.compile(r"[a-zA-Z0-9_-]+")
+_PREFIX_BOUND: Final = re.compile(r"claude-[a-z]+-(?:5[-.][1-9]\d?(?!\d)|(?:[6-9]|[1-9]\d)(?!\d))")
+"""Preserved thinking: from 5.1 on, by number and not by name, since the check stays in later models. Gateways write the
+number with a dot. A date behind the major version (claude-opus-5-20260901) is not a minor version."""
 _PICTURES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 
 ANTHROPIC: Final = ProviderFacts(
@@ -113,9 +116,7 @@ ANTHROPIC: Final = ProviderFacts(
     name_pattern=_WORD,
     name_length=128,
     signed_reasoning=frozenset({"thinking", "redacted_thinking"}),
-    # Preserved thinking: from 5.1 on, by number and not by name, since the check stays in later models. A date behind
-    # the major version (claude-opus-5-20260901) is not a minor version.
-    prefix_bound=re.compile(r"claude-[a-z]+-(?:5-[1-9]\d?(?!\d)|(?:[6-9]|[1-9]\d)(?!\d))"),
+    prefix_bound=_PREFIX_BOUND,
     picture_types=_PICTURES,
     source="Anthropic documentation: prompt caching, extended thinking, preserved thinking and its prefix checks, "
     "tool use, vision; anthropic SDK 2.12 types; reports of users of servers that speak this form",
@@ -133,7 +134,7 @@ OPENAI_CHAT: Final = ProviderFacts(
     name_pattern=_WORD,
     name_length=64,
     signed_reasoning=frozenset(),  # it is beside the content, see `timeline.wire.chat_thoughts`
-    prefix_bound=re.compile(r"claude-[a-z]+-(?:5[-.][1-9]\d?(?!\d)|(?:[6-9]|[1-9]\d)(?!\d))"),  # as Anthropic's own
+    prefix_bound=_PREFIX_BOUND,
     picture_types=_PICTURES,
     source="OpenAI documentation: chat completions, function calling, vision; limits as the API names them. Servers of "
     "this form: DeepSeek's thinking mode, Moonshot's thinking models, OpenRouter's preserved reasoning, Google's "
@@ -195,7 +196,7 @@ BEDROCK: Final = ProviderFacts(
     name_pattern=_WORD,
     name_length=64,
     signed_reasoning=frozenset({"reasoningContent"}),
-    prefix_bound=ANTHROPIC.prefix_bound,
+    prefix_bound=_PREFIX_BOUND,
     picture_types=_PICTURES,
     source="AWS documentation: Converse, prompt caching, tool use; the service model that botocore 1.44 ships; what "
     "users measured of it: bifrost#6942, inspect_ai#5131, hermes-agent#55092, strands-agents#1966 and #3677, "
