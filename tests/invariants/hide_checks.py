@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 from tests.invariants import reference, reference_time
 from tests.invariants.checks import messages
-from timeline.blocks import Note, RangeSummary, StageDigest, TurnHeader, UserPrompt
+from timeline.blocks import Note, RangeSummary, StageDigest, TurnHeader, UserPrompt, continues
 from timeline.events import BlocksHidden
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from tests.invariants.reference import LogLine
+    from timeline.blocks import Block
     from timeline.events import Replacement
     from timeline.policy.model import Hiding, Policy
 
@@ -36,8 +37,7 @@ def check_untouched(log: Sequence[LogLine]) -> None:
         before = reference.standing(log[:index])
         states, blocks = reference.states(before), reference.blocks_of(before)
         live = reference.order(before)
-        prompts = [v for v in live if isinstance(blocks[v], UserPrompt)]
-        spared = {*prompts[-1:], *reference.open_calls(before)}
+        spared = {*_newest_message([blocks[v] for v in live], live), *reference.open_calls(before)}
         assert batch.mode == "replace"
         for replacement in batch.blocks:
             version = replacement.version
@@ -45,7 +45,17 @@ def check_untouched(log: Sequence[LogLine]) -> None:
             assert not isinstance(blocks[version], NEVER)
             assert not reference.is_pinned(before, version), f"version {version} is pinned"
             assert not reference.is_revealed(before, version), f"version {version} was revealed"
-            assert version not in spared, f"version {version} is the newest prompt, or an open call"
+            assert version not in spared, f"version {version} is of the newest message, or an open call"
+
+
+def _newest_message(blocks: Sequence[Block], versions: Sequence[int]) -> Iterator[int]:
+    """Yield the versions of the newest message's prompts, the last one first."""
+    last = max((n for n, block in enumerate(blocks) if isinstance(block, UserPrompt)), default=-1)
+    for n in range(last, -1, -1):
+        if isinstance(blocks[n], UserPrompt):
+            yield versions[n]
+        if not continues(blocks[n], blocks[n - 1] if n else None):
+            return
 
 
 def check_guards(log: Sequence[LogLine], policy: Policy, fixed: int) -> None:

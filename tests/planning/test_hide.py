@@ -24,7 +24,17 @@ from tests.scenes import (
     window_of,
     words,
 )
-from timeline.blocks import Attachment, Block, CustomBlock, Note, Reasoning, StageDigest, SystemMessage, TurnHeader
+from timeline.blocks import (
+    CONTINUES_KEY,
+    Attachment,
+    Block,
+    CustomBlock,
+    Note,
+    Reasoning,
+    StageDigest,
+    SystemMessage,
+    TurnHeader,
+)
 from timeline.events import BlockRedacted, BlocksHidden, BlocksPinned, BlocksRevealed, Replacement
 from timeline.fold.window import Window
 from timeline.planning.account import FixedPart, account_of
@@ -193,6 +203,16 @@ def test_the_newest_prompt_is_never_hidden() -> None:
     """It is what the agent works on, however many rounds ago it was said."""
     assert hidden(window_of(prompt(300), prompt(300), *OLD_ROUNDS)) == ["user.prompt"]
     assert hidden(window_of(prompt(300), *OLD_ROUNDS)) == []
+
+
+def test_no_part_of_the_newest_message_is_hidden() -> None:
+    """A message of several texts is one prompt: its first part may be the task, and its last one a word."""
+    part: dict[str, Any] = {"meta": {CONTINUES_KEY: True}, "turn_id": "t"}
+    file = Attachment(text=words(9), author="user", **part)
+    newest = (prompt(300, turn_id="t"), file, prompt(300, **part), prompt(5, **part))
+    assert hidden(window_of(prompt(300), *newest, *OLD_ROUNDS)) == ["user.prompt"]
+    later = prompt(300, turn_id="t")
+    assert hidden(window_of(*newest, later, *OLD_ROUNDS)) == ["user.prompt", "user.prompt.2"]
 
 
 def test_open_calls_are_never_hidden() -> None:

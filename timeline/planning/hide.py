@@ -267,14 +267,24 @@ def _eligible(window: Window, hiding: Hiding, contents: NewestContents) -> list[
     items = window.items
     protected = contents.of(items)
     spared = {item.version for item in window.open_calls()}
-    prompts = [item.version for item in items if type(item.block) is UserPrompt]
-    spared.update(prompts[-1:])
+    spared.update(_newest_message(items))
     spared.update(_open_plan(items))
     return [
         item
         for item, age in zip(items, ages(items, hiding.unit), strict=True)
         if age >= _least_age(item, hiding, protected=item.version in protected) and _may_hide(item, spared)
     ]
+
+
+def _newest_message(items: Sequence[Item]) -> list[int]:
+    """Return the versions of the prompts that are parts of the user's newest message."""
+    prompts = [position for position, item in enumerate(items) if type(item.block) is UserPrompt]
+    if not prompts:
+        return []
+    first = prompts[-1]
+    while first and items[first].continues(items[first - 1]):
+        first -= 1
+    return [items[position].version for position in prompts if position >= first]
 
 
 def _open_plan(items: Sequence[Item]) -> list[int]:
