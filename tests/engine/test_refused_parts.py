@@ -23,6 +23,7 @@ from timeline.wire.refused_parts import MediaRefused, ReasoningRefused, refused_
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from timeline.agent.messages import MessageWire
     from timeline.projection.context import RenderedContext
     from timeline.timeline import Timeline
     from timeline.wire.refused_parts import PartsRefused
@@ -212,6 +213,43 @@ async def test_a_session_of_screenshots_goes_on_behind_a_gateway_that_takes_so_m
         assert await timeline.retry_with_compaction(ask) == "Done."
         assert pictures_in(sent[-1])[-1][2] == shot["source"]["data"]
     assert "Screenshot c0." in canonical_json(sent[-1])
+    assert await payloads_of(store, "compaction.completed") == []
+    assert len(await payloads_of(store, "blocks.hidden")) <= 5
+    assert (await timeline.verify()).ok
+
+
+def drawn_at_google(data: str) -> dict[str, Any]:
+    """Return a response of Google's with a picture that the model drew."""
+    return {"role": "model", "parts": [{"text": "Here."}, {"inlineData": {"mimeType": "image/png", "data": data}}]}
+
+
+def drawn_at_openai(data: str) -> dict[str, Any]:
+    """Return OpenAI's item for a picture that its server drew."""
+    return {"type": "image_generation_call", "id": f"ig_{data[:9]}", "status": "completed", "result": data}
+
+
+@pytest.mark.parametrize(("wire", "drawn"), [("gemini", drawn_at_google), ("openai_responses", drawn_at_openai)])
+async def test_a_session_of_drawn_pictures_goes_on_behind_a_server_that_takes_so_many_bytes(
+    wire: MessageWire, drawn: Callable[[str], dict[str, Any]]
+) -> None:
+    """A picture that the model drew goes back with each request, and is as large as one that it was shown."""
+    store, sent = MemoryStore(), list[str]()
+    timeline = await opened(store, policy=small_policy(max_tokens=200_000))
+
+    async def ask(context: RenderedContext) -> str:
+        sent.append(canonical_json(context.request(wire, model="gpt-5").body))
+        if len(sent[-1]) > 60_000:
+            raise of_gateway()
+        return "Done."
+
+    for number in range(40):
+        data = CHANCE.randbytes(2_000).hex()  # base64 that every form writes alike
+        await timeline.append(prompt(text=f"Draw picture {number}."))
+        await timeline.append_messages([drawn(data)], wire=wire)
+        assert await timeline.retry_with_compaction(ask) == "Done."
+        assert data in sent[-1]
+    assert "Draw picture 0." in sent[-1]
+    assert "picture left out" in sent[-1]
     assert await payloads_of(store, "compaction.completed") == []
     assert len(await payloads_of(store, "blocks.hidden")) <= 5
     assert (await timeline.verify()).ok

@@ -57,7 +57,7 @@ _HEADS: Final = (4_096, 400_000)
 """Characters of base64 in which a picture says its size: nearly all do at once, a camera's behind its own pages."""
 _RASTERS: Final = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF")
 """How the formats begin that providers take: PNG, JPEG, GIF and WebP."""
-_IMAGE_PARTS: Final = frozenset({"image", "image_url", "input_image"})
+_IMAGE_PARTS: Final = frozenset({"image", "image_url", "input_image", DRAWN})
 
 
 def image_count(block: Block) -> int:
@@ -83,11 +83,11 @@ def with_media(block: Block, counted: int) -> int:
 
 def media_tokens(block: Block) -> int:
     """Return the estimate for a block's pictures, documents and search results, by their size: no text has them."""
-    if block.data is None or not (isinstance(block, UserPrompt | Attachment | ToolResult) or _is_file(block)):
+    if not _sends_files(block):
         return 0
     tokens = 0
     for part in _parts(block):
-        if _kind_of(part) == DRAWN or _is_picture(part):
+        if _is_picture(part):
             tokens += _picture_tokens(part)
         elif _kind_of(part) == FOUND_TOOLS:
             tokens += max(0, len(canonical_json(part)) - len(block.text)) // 4
@@ -100,6 +100,11 @@ def media_tokens(block: Block) -> int:
     return tokens
 
 
+def _sends_files(block: Block) -> bool:
+    """Return whether a request has the pictures and documents of a block: those of inputs, and what the model drew."""
+    return block.data is not None and (isinstance(block, UserPrompt | Attachment | ToolResult) or _is_file(block))
+
+
 def _is_file(block: Block) -> bool:
     """Return whether a block is a file that the model made."""
     part = server_part(block)
@@ -107,8 +112,8 @@ def _is_file(block: Block) -> bool:
 
 
 def media_characters(block: Block) -> int:
-    """Count the characters of the parts that hold a picture, document, sound or film: most of them are base64."""
-    parts = (part for part in _parts(block) if _holds_file(part))
+    """Count the characters of the parts in requests that hold a picture, document, sound or film: mostly base64."""
+    parts = (part for part in _parts(block) if _holds_file(part)) if _sends_files(block) else ()
     return sum(len(canonical_json(part)) for part in parts)
 
 

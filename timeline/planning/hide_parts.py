@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from timeline.blocks import Attachment, Reasoning, ToolResult, UserPrompt
+from timeline.blocks import Reasoning
 from timeline.content.media_tokens import image_count, media_characters
 from timeline.events import BlocksHidden, Replacement
 from timeline.fold.window import replaced
@@ -95,8 +95,7 @@ def outweighs_text(window: Window) -> bool:
 
 def _size(item: Item) -> int:
     """Return the characters of the pictures and documents that an item shows."""
-    has_some = item.is_in_sight and isinstance(item.block, UserPrompt | Attachment | ToolResult)
-    return media_characters(item.block) if has_some else 0
+    return media_characters(item.block) if item.is_in_sight else 0
 
 
 def _older(shown: Sequence[tuple[Item, int]], limit: int | None) -> list[Item]:
