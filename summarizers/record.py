@@ -207,7 +207,7 @@ def _result(found: Gathered, result: ToolResult, order: int) -> None:
     call = found.calls.get(result.call_id)
     name = one_line(call.name if call else result.name) or "tool"
     key = (name, target(call) if call else "")
-    if not result.is_error and not result.exit_status:
+    if not result.failed:
         found.worked[key] = order
         return
     status = f" (exit {result.exit_status})" if result.exit_status else ""

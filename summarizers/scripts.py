@@ -55,7 +55,7 @@ def _entry(block: Block) -> str:
         return f"CALL: {block.name} {_arguments(block)} {block.text}".strip()
     text = block.text.strip() or f"({block.mime})"
     if isinstance(block, ToolResult):
-        state = "ERROR" if block.is_error or block.exit_status else "RESULT"
+        state = "ERROR" if block.failed else "RESULT"
         status = f" (exit {block.exit_status})" if block.exit_status is not None else ""
         return f"{state} {block.name}{status}: {text}"
     return f"{block.author.upper()}: {text}"

@@ -84,7 +84,7 @@ def _task(request: SummaryRequest, found: Gathered) -> list[Point]:
 
 def _table(blocks: Sequence[Block], found: Gathered, earlier: Sequence[Point]) -> list[Point]:
     """List each file once, with everything done to it since the beginning, and the newest description of it."""
-    failed = {b.call_id for b in blocks if isinstance(b, ToolResult) and (b.is_error or b.exit_status)}
+    failed = {b.call_id for b in blocks if isinstance(b, ToolResult) and b.failed}
     rows = {cells[0]: p for p in earlier if (cells := _cells(p.text))}
     newest_first = sorted(accomplished(found.points), key=lambda p: p.order, reverse=True)
     descriptions: dict[str, str] = {}  # by file, since a file is written again and again

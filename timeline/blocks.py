@@ -220,6 +220,11 @@ class ToolResult(Block):
     is_error: bool = False
     exit_status: int | None = None
 
+    @property
+    def failed(self) -> bool:
+        """Whether what was called failed: it says so, or ended with a status other than 0."""
+        return self.is_error or bool(self.exit_status)
+
 
 CONTINUES_KEY: Final = "continues"
 """Key of the ``meta`` of a user's block that came as a further part of a message, behind that message's first part."""

@@ -11,6 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.scenes import AT, log_of, opened
+from timeline.answers.about import about_block
 from timeline.blocks import (
     KNOWN_TYPES,
     AssistantCompletion,
@@ -18,6 +19,7 @@ from timeline.blocks import (
     NewerBlock,
     Reasoning,
     ToolCall,
+    ToolResult,
     UserPrompt,
     newer_block,
     parse_block,
@@ -238,3 +240,20 @@ async def test_appending_nothing_writes_nothing() -> None:
     timeline = await opened(MemoryStore())
     assert await timeline.append() == []
     assert timeline.version == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "failed"),
+    [
+        ({}, False),
+        ({"exit_status": 0}, False),
+        ({"exit_status": 1}, True),
+        ({"is_error": True, "exit_status": 0}, True),
+    ],
+)
+def test_a_result_failed_if_it_says_so_or_by_its_status(said: dict[str, Any], *, failed: bool) -> None:
+    """What is listed says the same, and the log holds no more for it."""
+    block = ToolResult(call_id="c", text="words", **said)
+    assert block.failed is failed
+    assert about_block(block, 80) == ("error: words" if failed else "words")
+    assert "failed" not in block.model_dump()

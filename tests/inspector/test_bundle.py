@@ -151,12 +151,13 @@ async def test_a_fork_brings_its_parent_and_loses_its_proof_too(store: EventStor
     assert (said["ok"], said["unverifiable"]) == (True, {"redacted": 2})
 
 
-async def test_the_newest_errors_are_named(store: EventStore) -> None:
+@pytest.mark.parametrize("failed_as", [{"is_error": True}, {"exit_status": 1}])
+async def test_the_newest_errors_are_named(store: EventStore, failed_as: dict[str, Any]) -> None:
     """Failed tools with their words, the newest first, without what is taken out."""
     timeline = await Timeline.open(store, "c", policy=small_policy())
     call = ToolCall(call_id="call_1", name="bash", arguments={"command": "deploy"})
     await timeline.append(
-        UserPrompt(text="Go."), call, ToolResult(call_id="call_1", text=f"denied: token={SECRET}", is_error=True)
+        UserPrompt(text="Go."), call, ToolResult(call_id="call_1", text=f"denied: token={SECRET}", **failed_as)
     )
     [error] = json.loads((await _told(store, "c"))["errors.json"])["errors"]
     assert error["text"] == "denied: token=[github left out]"

@@ -58,17 +58,19 @@ def test_each_part_of_a_file_counts_by_itself(part: dict[str, Any]) -> None:
     assert newest(*read("a", "x.py", **part), *read("b", "x.py", **part)) == ["b.result"]
 
 
-def test_a_failed_read_supersedes_nothing() -> None:
+@pytest.mark.parametrize("failed_as", [{"is_error": True}, {"exit_status": 1}])
+def test_a_failed_read_supersedes_nothing(failed_as: dict[str, Any]) -> None:
     """Its result holds an error, not the file."""
-    failed = [call("b", "Read", arguments={"file_path": "x.py"}), result("b", is_error=True)]
+    failed = [call("b", "Read", arguments={"file_path": "x.py"}), result("b", **failed_as)]
     assert newest(*read("a", "x.py"), *failed) == ["a.result"]
 
 
-def test_a_failed_write_supersedes_nothing() -> None:
+@pytest.mark.parametrize("failed_as", [{"is_error": True}, {"exit_status": 1}])
+def test_a_failed_write_supersedes_nothing(failed_as: dict[str, Any]) -> None:
     """What it would have written is not in the file."""
     failed = [
         call("b", "Write", arguments={"file_path": "x.py", "content": "x"}),
-        result("b", is_error=True),
+        result("b", **failed_as),
     ]
     assert newest(*read("a", "x.py"), *failed) == ["a.result"]
 

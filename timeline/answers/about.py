@@ -70,7 +70,7 @@ def about_block(block: Block, cells: int) -> str:
             values = arguments if isinstance(arguments, str) else ", ".join(f"{k}={v}" for k, v in arguments.items())
             return brief(f"{block.name}({values})", cells)
         case ToolResult():
-            return brief(f"{'error: ' if block.is_error else ''}{block.text}", cells)
+            return brief(f"{'error: ' if block.failed else ''}{block.text}", cells)
         case _:
             return brief(block.text or ("(data)" if block.data is not None else ""), cells)
 

@@ -131,7 +131,7 @@ def _row(
         response_id=block.response_id,
         call_id=block.call_id,
         tool=block.name if isinstance(block, ToolCall | ToolResult) else None,
-        failed=isinstance(block, ToolResult) and block.is_error,
+        failed=isinstance(block, ToolResult) and block.failed,
         orphan=event.version in alone,
         tokens=tokens,
         shown_tokens=states.shown(event.version, block, tokens or 0),

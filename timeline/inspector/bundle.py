@@ -221,7 +221,7 @@ def _error(type_: str, payload: dict[str, Any]) -> str | None:
             return f"{payload['hook']}: {payload['error']}"
         case "context.overflowed":
             return f"{payload['tokens']:,} tokens, and the limit is {payload['limit']:,}"
-        case "block.appended" if block.get("is_error"):
+        case "block.appended" if block.get("is_error") or block.get("exit_status"):
             return str(block.get("text", ""))
     return None
 

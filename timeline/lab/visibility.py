@@ -87,7 +87,7 @@ class Sight:
     def _answered(self, result: ToolResult, version: int, called: int) -> None:
         call = self._calls.pop(called, None)
         use = None if call is None else tool_use(call)
-        if call is None or use is None or result.is_error:
+        if call is None or use is None or result.failed:
             return
         if use.kind == "read":
             self._newest |= dict.fromkeys(use.subjects, version)

@@ -156,10 +156,6 @@ def _outputs(covered: Sequence[Item]) -> Iterator[ToolOutputs]:
             tool=tool,
             count=len(items),
             tokens=sum(i.tokens for i in items),
-            errors=sum(isinstance(i.block, ToolResult) and _failed(i.block) for i in items),
+            errors=sum(isinstance(i.block, ToolResult) and i.block.failed for i in items),
             paths=tuple(i.block.path for i in items),
         )
-
-
-def _failed(result: ToolResult) -> bool:
-    return result.is_error or bool(result.exit_status)

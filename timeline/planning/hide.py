@@ -130,7 +130,7 @@ def _contents(item: Item, result: Item | None) -> list[tuple[str, int]]:
     arguments = block.arguments
     use = tool_use(block)
     answer = None if result is None else result.block
-    if use is None or (isinstance(answer, ToolResult) and answer.is_error):
+    if use is None or (isinstance(answer, ToolResult) and answer.failed):
         return []
     if use.kind == "write" and holds_whole_file(block):
         return [(file, item.version) for file in use.subjects]

@@ -73,7 +73,7 @@ def _row(item: Item) -> LogRow:
         response_id=block.response_id,
         call_id=block.call_id,
         tool=block.name if isinstance(block, ToolCall | ToolResult) else None,
-        failed=isinstance(block, ToolResult) and block.is_error,
+        failed=isinstance(block, ToolResult) and block.failed,
         tokens=item.tokens,
         shown_tokens=item.shown_tokens,
         text=text[:MOST_TEXT],
