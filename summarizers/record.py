@@ -25,6 +25,7 @@ from timeline.blocks import (
     UserPrompt,
 )
 from timeline.facts.plans import PlanStep, plan_of
+from timeline.facts.tool_use import tool_uses
 from timeline.frozen import canonical_json
 from timeline.ports import HIDDEN_KEY
 
@@ -41,8 +42,6 @@ _TARGETS: Final = (
     *("file_path", "notebook_path", "path", "file", "filename", "target_file", "command", "cmd", "script"),
     *("url", "query", "pattern", "regex", "skill", "description"),
 )
-_FILES: Final = _TARGETS[:6]
-_WRITES: Final = re.compile(r"write|edit|create|patch|replace|insert|append|save", re.IGNORECASE)
 _LOOKS: Final = re.compile(r"read|view|open|grep|glob|search|find|list|fetch|^ls$|^cat$", re.IGNORECASE)
 _ERROR_LINE: Final = re.compile(
     r"error|exception|fail|fatal|panic|denied|refused|not found|no such|cannot|can't|invalid|undefined|timed? ?out"
@@ -178,12 +177,9 @@ def _speech(found: Gathered, text: str, order: int, *, weight: float, answered: 
 
 def _call(found: Gathered, call: ToolCall, order: int) -> None:
     found.calls[call.call_id] = call
-    file = file_of(call)
-    if file and writes(call):
-        found.written[file] = order
-        found.names.take(call.arguments, file)
-    else:
-        found.names.take(call.arguments)
+    files = files_written(call)
+    found.written |= dict.fromkeys(files, order)
+    found.names.take(call.arguments, files[0] if len(files) == 1 else "")  # of several, none is known to have a name
     if steps := plan_of(call):
         found.plan = (order, steps)
     else:
@@ -191,16 +187,9 @@ def _call(found: Gathered, call: ToolCall, order: int) -> None:
         found.add(Section.DONE, found.made[-1], order, 0.25)
 
 
-def file_of(call: ToolCall) -> str:
-    """Return the file that a call names, or an empty text."""
-    arguments = call.arguments if isinstance(call.arguments, dict) else {}
-    return next((str(arguments[key]) for key in _FILES if isinstance(arguments.get(key), str)), "")
-
-
-def writes(call: ToolCall) -> bool:
-    """Return whether a call writes to the file that it names, by its own name or that of its command."""
-    command = call.arguments.get("command", "") if isinstance(call.arguments, dict) else ""
-    return _WRITES.search(f"{call.name} {command}") is not None
+def files_written(call: ToolCall) -> tuple[str, ...]:
+    """Return the files that a call writes, by the rule that facts have for it."""
+    return next((use.subjects for use in tool_uses(call) if use.kind == "write"), ())
 
 
 def _result(found: Gathered, result: ToolResult, order: int) -> None:

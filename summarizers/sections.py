@@ -10,12 +10,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from timeline.blocks import ToolCall, ToolResult
+from timeline.facts.tool_use import tool_uses
 
 from .layouts import SECTIONS, incorporates
 from .original_task import original_task
 from .outline import fitted
 from .ranking import FACT, Point, Section
-from .record import file_of, writes
+from .record import files_written
 from .shapes import Shape, accomplished, fixed, reader, state
 from .text import MOST_CHARACTERS, clip, head_and_tail, one_line, verbatim
 
@@ -38,6 +39,8 @@ _UNRESOLVED: Final = "not resolved yet"
 _HEAD: Final = {"File/Component", "-"}
 _NOT_POINTS: Final = re.compile(r"^(?:Session Summary\b|This summary incorporates context from \d+|None recorded$)")
 _CREATES: Final = re.compile(r"write|create|save", re.IGNORECASE)
+_OF_FILES: Final = frozenset({"read", "write", "delete"})
+"""The kinds of use whose subjects are files."""
 _TOLD_LENGTH: Final = 160
 _FILE_LENGTH: Final = 200
 _TASK_SHARE: Final = 0.28
@@ -90,9 +93,10 @@ def _table(blocks: Sequence[Block], found: Gathered, earlier: Sequence[Point]) -
     descriptions: dict[str, str] = {}  # by file, since a file is written again and again
     seen: set[str] = set()
     for order, block in enumerate(blocks):
-        if not isinstance(block, ToolCall) or not (file := _cell(file_of(block), _FILE_LENGTH)):
+        if not isinstance(block, ToolCall):
             continue
-        if writes(block) and block.call_id not in failed:
+        written = () if block.call_id in failed else files_written(block)
+        for file in (_cell(name, _FILE_LENGTH) for name in written):
             known = _cells(rows[file].text) if file in rows else None
             _, action, before = known or ("", "", "")
             fresh = bool(_CREATES.search(block.name)) and file not in seen
@@ -100,7 +104,9 @@ def _table(blocks: Sequence[Block], found: Gathered, earlier: Sequence[Point]) -
                 descriptions[file] = _said_of(file, newest_first)
             description = descriptions[file] or before or f"by {one_line(block.name)}"
             rows[file] = _row(file, action or (CREATED if fresh else MODIFIED), description, order)
-        seen.add(file)
+        seen.update(
+            _cell(name, _FILE_LENGTH) for use in tool_uses(block) if use.kind in _OF_FILES for name in use.subjects
+        )
     return list(rows.values())
 
 

@@ -161,6 +161,34 @@ def test_a_file_that_was_there_before_is_modified() -> None:
     assert under(extract(request(blocks)), "### Completed Work")[2] == "| a.py | Modified | by Write |"
 
 
+SHAPES: Final[tuple[PromptName, ...]] = ("sections", "bullets")
+PATCH: Final = "*** Begin Patch\n*** Update File: a.py\n@@\n-x\n+y\n*** Delete File: b.py\n*** End Patch"
+
+
+@pytest.mark.parametrize(
+    ("made", "listed"),
+    [
+        (call("e", "apply_patch", input=PATCH), ["| a.py | Modified | by apply_patch |"]),
+        (ToolCall(call_id="e", name="apply_patch", arguments=PATCH), ["| a.py | Modified | by apply_patch |"]),
+        (call("e", "edit", filePath="a.py", oldString="x", newString="y"), ["| a.py | Modified | by edit |"]),
+        (
+            call("e", "str_replace_editor", command="insert", path="a.py"),
+            ["| a.py | Modified | by str_replace_editor |"],
+        ),
+        (call("e", "str_replace_editor", command="view", path="a.py"), []),
+        (call("e", "create_directory", path="lib"), []),
+        (call("e", "insert_breakpoint", file="a.py", line=3), []),
+    ],
+)
+def test_a_file_is_changed_where_the_facts_say_that_a_call_wrote_it(made: ToolCall, listed: list[str]) -> None:
+    """An editor's view changes nothing, though "replace" is in its name; a patch names its files in its text."""
+    answer = AssistantCompletion(text="The review command still needs to be written.")
+    blocks = [UserPrompt(text="Go"), made, result("e"), answer]
+    table, bullets = (extract(request(blocks, shape, original_task="Go")).splitlines() for shape in SHAPES)
+    assert [line for line in table if line.startswith(("| a.py", "| lib"))] == listed
+    assert [line for line in bullets if line.startswith("- File: ")] == ["- File: a.py"] * len(listed)
+
+
 @pytest.mark.shows("001-21")
 def test_the_task_is_kept_word_for_word_over_its_lines() -> None:
     """As the user wrote it; a line that could pose as a heading is quoted."""
