@@ -99,6 +99,7 @@ class Gathered:
     made: list[str] = field(default_factory=list)
     failures: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
     worked: dict[tuple[str, str], int] = field(default_factory=dict)
+    failed: frozenset[str] = frozenset()
     written: dict[str, int] = field(default_factory=dict)
     plan: tuple[int, list[PlanStep]] = (0, [])
     names: Names = field(default_factory=Names)
@@ -115,7 +116,7 @@ class Gathered:
 
 def gather(blocks: Sequence[Block]) -> Gathered:
     """Make points of all blocks, in their order; prompts are kept separately."""
-    found = Gathered()
+    found = Gathered(failed=frozenset(b.call_id for b in blocks if isinstance(b, ToolResult) and b.failed))
     last_prompt = max((i for i, b in enumerate(blocks) if isinstance(b, UserPrompt)), default=-1)
     for order, block in enumerate(blocks):
         match block:
@@ -177,7 +178,7 @@ def _speech(found: Gathered, text: str, order: int, *, weight: float, answered: 
 
 def _call(found: Gathered, call: ToolCall, order: int) -> None:
     found.calls[call.call_id] = call
-    files = files_written(call)
+    files = () if call.call_id in found.failed else files_written(call)
     found.written |= dict.fromkeys(files, order)
     found.names.take(call.arguments, files[0] if len(files) == 1 else "")  # of several, none is known to have a name
     if steps := plan_of(call):

@@ -9,7 +9,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from timeline.blocks import ToolCall, ToolResult
+from timeline.blocks import ToolCall
 from timeline.facts.tool_use import tool_uses
 
 from .layouts import SECTIONS, incorporates
@@ -87,7 +87,6 @@ def _task(request: SummaryRequest, found: Gathered) -> list[Point]:
 
 def _table(blocks: Sequence[Block], found: Gathered, earlier: Sequence[Point]) -> list[Point]:
     """List each file once, with everything done to it since the beginning, and the newest description of it."""
-    failed = {b.call_id for b in blocks if isinstance(b, ToolResult) and b.failed}
     rows = {cells[0]: p for p in earlier if (cells := _cells(p.text))}
     newest_first = sorted(accomplished(found.points), key=lambda p: p.order, reverse=True)
     descriptions: dict[str, str] = {}  # by file, since a file is written again and again
@@ -95,7 +94,7 @@ def _table(blocks: Sequence[Block], found: Gathered, earlier: Sequence[Point]) -
     for order, block in enumerate(blocks):
         if not isinstance(block, ToolCall):
             continue
-        written = () if block.call_id in failed else files_written(block)
+        written = () if block.call_id in found.failed else files_written(block)
         for file in (_cell(name, _FILE_LENGTH) for name in written):
             known = _cells(rows[file].text) if file in rows else None
             _, action, before = known or ("", "", "")

@@ -69,8 +69,8 @@ BESIDE_THE_CORE = {
         "ports queries"
     ),
     "summarizers": (
-        "blocks digest errors events facts.plans frozen log.apart policy.limits ports tokens usage wire.refusals "
-        "wire.usage"
+        "blocks digest errors events facts.plans facts.tool_use frozen log.apart policy.limits ports tokens usage "
+        "wire.refusals wire.usage"
     ),
 }
 """What of `timeline` the two other packages may import."""

@@ -161,6 +161,22 @@ def test_a_file_that_was_there_before_is_modified() -> None:
     assert under(extract(request(blocks)), "### Completed Work")[2] == "| a.py | Modified | by Write |"
 
 
+@pytest.mark.parametrize("shape", ["sections", "continuation", "bullets", "generic"])
+def test_a_file_whose_write_failed_is_in_no_list_of_changed_files(shape: PromptName) -> None:
+    """It is a failure, as in the record; a write that worked, before or after, counts."""
+    answer = AssistantCompletion(text="The review command still needs to be written.")
+    blocks = [UserPrompt(text="Go"), call("w", "Write", file_path="lib/a.py"), result("w", is_error=True), answer]
+    worked = [call("x", "Write", file_path="lib/a.py"), result("x")]
+    for done, listed in ((blocks, False), ([*worked, *blocks], True), ([*blocks, *worked], True)):
+        asked = replace(request(done, original_task="Go", max_tokens=2_000), prompt=shape)
+        assert bool(_lists("lib/a.py", extract(asked))) is listed
+
+
+def _lists(file: str, summary: str) -> list[str]:
+    """Return the lines that list a file as changed: a row of the table, or a point about the file alone."""
+    return [line for line in summary.splitlines() if line.startswith((f"| {file}", f"- File: {file}", f"- {file}"))]
+
+
 SHAPES: Final[tuple[PromptName, ...]] = ("sections", "bullets")
 PATCH: Final = "*** Begin Patch\n*** Update File: a.py\n@@\n-x\n+y\n*** Delete File: b.py\n*** End Patch"
 
