@@ -28,6 +28,8 @@ LEAST: Final = 8
 """Fewest characters of a text that is searched for."""
 LEAST_PART: Final = 16
 """Fewest characters of an argument, or of a part of the data, that is searched for: types and short paths have less."""
+_CUT: Final = "…"
+"""The end of a text that was cut."""
 _SHORTEST: Final = 64
 """So many of the shortest texts are looked for in the others. One word is redacted with thousands of blocks that say
 it: where one of these is quoted, the word is, too."""
@@ -119,8 +121,25 @@ class Quotes:
 
     def hold(self, text: str) -> bool:
         """Return whether a text is a part of one of them."""
-        words = text.removesuffix("…").strip().casefold()
+        words = text.removesuffix(_CUT).strip().casefold()
         return len(words) >= LEAST and any(words in whole for whole in self._in_small_letters)
+
+    def begin_with(self, text: str) -> bool:
+        """Return whether a text is the beginning of one of them that was cut, or one of them without its line breaks.
+
+        So a client keeps a prompt as the title of a session.
+        """
+        is_cut = text.endswith(_CUT)
+        if "\n" in text and not is_cut:
+            return False
+        words = _flat(text.removesuffix(_CUT))
+        if len(words) < LEAST:
+            return False
+        return words in self._in_one_line or (is_cut and any(t.startswith(words) for t in self._in_one_line))
+
+    @cached_property
+    def _in_one_line(self) -> frozenset[str]:
+        return frozenset(map(_flat, self.texts))
 
     def out_of(self, text: str) -> str:
         """Return a text without what it quotes."""
@@ -204,6 +223,11 @@ def folded(text: str) -> str:
     if text.isascii():
         return text.casefold()
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+
+
+def _flat(text: str) -> str:
+    """Return a text without case, on one line."""
+    return " ".join(text.split()).casefold()
 
 
 def _without_longer(needles: Iterable[str]) -> tuple[str, ...]:

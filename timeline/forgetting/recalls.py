@@ -51,8 +51,12 @@ class Recalls:
             if any(map(self._is_removed, _asked_for(block))):
                 self._asking.add(version)
         elif isinstance(block, ToolResult) and block.text != TOMBSTONE:
-            return self.answered(block) in self._asking or any(map(self._is_removed_at, repeated(block.text)))
+            return self.answered(block) in self._asking or self.is_answer(block.text)
         return False
+
+    def is_answer(self, text: str) -> bool:
+        """Return whether a text is an answer that repeats something that is removed, by its first line."""
+        return any(map(self._is_removed_at, repeated(text)))
 
     def _is_removed(self, name: str) -> bool:
         address = parse_address(name)

@@ -11,7 +11,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from timeline.audit.replay import overwritten_blocks
-from timeline.blocks import ToolResult
 from timeline.errors import UnderLegalHold
 from timeline.events import (
     BlockRedacted,
@@ -27,6 +26,7 @@ from timeline.events import (
 )
 from timeline.events.addresses import Address
 from timeline.fold.window import TOMBSTONE
+from timeline.forgetting.framework_copies import FrameworkCopies
 from timeline.forgetting.named_places import ERASE
 from timeline.forgetting.named_texts import texts_of
 from timeline.forgetting.quotes import Quotes
@@ -206,8 +206,8 @@ class RedactionPlan:
             self._reason,
             recalls,
             self._quotes,
+            FrameworkCopies(self._named.blocks.values(), self._quotes, recalls),
             texts=[block.text for block in self._named.blocks.values()],
-            answered={block.call_id for block in self._named.blocks.values() if isinstance(block, ToolResult)},
             values=values,
             shared=shared,
             base=base,

@@ -29,12 +29,11 @@ from timeline.events import (
     appended_block,
 )
 from timeline.events.encoding import checksum, decode_payload, encode_payload
-from timeline.events.other_payloads import CompactionFailed, FrameworkEntry, HookFailed
+from timeline.events.other_payloads import CompactionFailed, FrameworkEntry, FrameworkRecord, HookFailed
 from timeline.facts.of_items import WindowFacts
 from timeline.fold.fold import HistoryNeeded
 from timeline.fold.window import TOMBSTONE, Window
 from timeline.forgetting.quotes import words_of
-from timeline.forgetting.second_copies import without_second_copy
 from timeline.forgetting.summaries import summary_anew
 from timeline.frozen import compact_json
 
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from timeline.blocks import Block
     from timeline.events import Event, Payload
     from timeline.fold.fold import Fold
+    from timeline.forgetting.framework_copies import FrameworkCopies
     from timeline.forgetting.quotes import Quotes
     from timeline.forgetting.recalls import Recalls
 
@@ -67,7 +67,7 @@ class Rewriter:
         recalls: finds them, and knows by now what else is removed.
         quotes: the texts of these blocks, or the words to take out.
         texts: their texts as they begin, for titles, which begin like them.
-        answered: ids of the calls whose results are among them.
+        copies: takes what frameworks repeat of all this out of their entries.
         values: content-addressed texts that are replaced: the new hash by the old one.
         shared: new payloads of events that the conversation shares with its parents.
         base: the last version that it shares.
@@ -78,8 +78,8 @@ class Rewriter:
     reason: str
     recalls: Recalls
     quotes: Quotes
+    copies: FrameworkCopies
     texts: Collection[str] = ()
-    answered: Collection[str] = ()
     values: Mapping[str, str] = field(default_factory=dict)
     shared: Mapping[int, Payload] = field(default_factory=dict)
     base: int = 0
@@ -110,6 +110,7 @@ class Rewriter:
         if new is not None and new != old:
             if block is not None:
                 self.recalls.remove(event.version, block.path)
+            self.copies.write_anew(old, new)
             if isinstance(new, _SHOWN) or (self._is_digest(new) and event.version not in self.targets):
                 self._changed_since = min(self._changed_since, event.version)
             if event.version > self.base:
@@ -212,8 +213,8 @@ class Rewriter:
         name = _ERRORS.get(type(payload))
         if name is not None and getattr(payload, name) and self.quotes.hold(getattr(payload, name)):
             payload = payload.model_copy(update={name: TOMBSTONE})
-        if isinstance(payload, FrameworkEntry):
-            payload = without_second_copy(payload, self.answered)
+        if isinstance(payload, FrameworkEntry | FrameworkRecord):
+            payload = self.copies.out_of(payload)
         text = encode_payload(payload)
         clean = text
         for old, new in self.values.items():
