@@ -224,9 +224,13 @@ def _text_line(block: Block, tokens: int) -> _Line:
 
 
 def _size(block: Block, tokens: int) -> str:
-    pictures = image_count(block)
-    shown = "" if not pictures else " with 1 picture" if pictures == 1 else f" with {pictures} pictures"
-    return f"{tokens} tokens{shown}"
+    return f"{tokens} tokens{_pictures(' with {}', block)}"
+
+
+def _pictures(form: str, block: Block) -> str:
+    """Return how many pictures a block has, in a form; nothing for none."""
+    count = image_count(block)
+    return form.format("1 picture" if count == 1 else f"{count} pictures") if count else ""
 
 
 def _status(result: ToolResult) -> str:
@@ -382,8 +386,7 @@ def preview_of(item: Item, preview_tokens: int, counter: TokenCounter, *, addres
 
 def _preview_text(block: Block, tokens: int, preview_tokens: int, counter: TokenCounter, address: str) -> str:
     """Return head and tail of a block's text, and between them its size and the address of the whole."""
-    pictures = image_count(block)
-    what = f"{pictures} pictures and " if pictures else ""
+    what = _pictures("{} and ", block)
     whole = f"; all of it: {address}" if address else ""
     frame = f"\n[… preview: {what}the middle of {tokens} tokens left out{whole} …]\n"
     room = max(0, preview_tokens - max(_FRAME_TOKENS, counter.count(frame)))
