@@ -26,6 +26,7 @@ from timeline.errors import (
     CompactionRefused,
     ContextUnavailable,
     InvalidArgument,
+    SummarizerFailed,
     UnderLegalHold,
 )
 from timeline.events import (
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from timeline.blocks import Block
-    from timeline.ports import EventStore, ForksOnErase, Rewriting
+    from timeline.ports import EventStore, ForksOnErase, Rewriting, Summary, SummaryRequest
 
 WHY = "a password"
 
@@ -810,6 +811,38 @@ async def test_a_prompt_is_redacted_with_its_title_and_a_call_keeps_its_result(s
     assert isinstance(result, ToolResult)
     assert result.text.startswith("fatal:")
     assert (await store.info("cards")).title.startswith("Deploy with")
+
+
+class Refused:
+    """A summarizer whose provider refuses the request, and quotes a part of it."""
+
+    name = "refused"
+
+    async def summarize(self, request: SummaryRequest) -> Summary:
+        """Quote the beginnings of what is to be summarised."""
+        raise ValueError(f"400 invalid request near {[block.text[:60] for block in request.blocks]}")
+
+
+async def test_the_error_of_a_summarizer_that_was_asked_about_it_goes(store: EventStore) -> None:
+    """A provider may quote a part of what it was sent. An error of before stays."""
+    policy = policies.cut_point(max_tokens=4_000).model_copy(update={"on_failure": "unchanged"})
+    timeline = await Timeline.open(store, "cards", policy=policy, summarizer=Refused())
+
+    async def failed() -> None:
+        for number in range(6):
+            await timeline.append(UserPrompt(text=f"Write card {number}. " * 100))
+        with suppress(SummarizerFailed):
+            await timeline.compact()
+
+    await failed()
+    [prompt] = await timeline.append(UserPrompt(text=f"The password is {PLAIN}. {'Use it. ' * 40}"))
+    await failed()
+    before, asked = [event async for event in store.read("cards", types=["compaction.failed"])]
+    assert PLAIN in encode_payload(asked.payload)
+    await timeline.redact(prompt.path, WHY)
+    assert left_in(await everything_of(store)) == 0
+    assert next(iter(await store.read_versions("cards", [before.version]))).payload == before.payload
+    assert (await timeline.verify()).ok
 
 
 def test_secrets_are_looked_for_in_all_forms() -> None:

@@ -30,6 +30,7 @@ from timeline.events import (
     UnknownPayload,
     appended_block,
 )
+from timeline.events.other_payloads import CompactionFailed
 from timeline.fold.window import TOMBSTONE, tombstone
 from timeline.log.first_message import FirstMessage
 
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 
 _TOLD_OF_SUMMARIES: Final = ("compaction_digest", "parts")
 """Keys of a summary's ``meta`` that repeat covered content."""
+_QUOTING: Final = ("summarizer", "failed")
+"""Reasons of a failed compaction whose detail is another program's error, which may quote what it was asked about."""
 _ADDRESS: Final = ("type", "path", "turn_id", "author")
 
 
@@ -228,8 +231,8 @@ class Eraser:
             case ContextRendered() if self._showed(payload.version):
                 self._erased.add(version)
                 return payload.model_copy(update={"fingerprint": ""})
-            case ModelCalled() if self._was_sent(version, payload):
-                return without_hash(payload)
+            case ModelCalled() | CompactionFailed():
+                return self._asked(version, payload)
             case ConversationOpened() if self.title(payload.title) != payload.title:
                 return payload.model_copy(update={"title": TOMBSTONE})
         return None
@@ -288,6 +291,13 @@ class Eraser:
         if any(summary <= version for summary in self._tainted):
             return True
         return any(target <= version < redacted_at for target, redacted_at in self._versions.items())
+
+    def _asked(self, version: int, payload: ModelCalled | CompactionFailed) -> Payload | None:
+        """Return what came of a request without its error, if it may have been sent erased content."""
+        if isinstance(payload, ModelCalled):
+            return without_hash(payload) if self._was_sent(version, payload) else None
+        is_quoting = payload.reason in _QUOTING and payload.detail and self._showed(version)
+        return payload.model_copy(update={"detail": TOMBSTONE}) if is_quoting else None
 
     def _was_sent(self, version: int, called: ModelCalled) -> bool:
         """Return whether a call may have been sent erased content; a call without a recorded context may have been."""

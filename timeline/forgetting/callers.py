@@ -27,7 +27,7 @@ async def answers_to_callers(store: EventStore, removed: AbstractSet[Address]) -
         removed: what they may have been given back, with the subagents' conversations.
     """
     found: list[Address] = []
-    for caller in await _callers(store, {address.conversation for address in removed}):
+    for caller in await callers_of(store, {address.conversation for address in removed}):
         blocks = in_turns(store.read(caller, types=["block.appended"]))
         found += [
             Address(event.version, caller) async for event in blocks if not removed.isdisjoint(_given_back(event))
@@ -41,7 +41,7 @@ def _given_back(event: Event) -> Iterator[Address]:
         yield from (address for address in repeated(block.text) if address.conversation)
 
 
-async def _callers(store: EventStore, conversations: Collection[str]) -> list[str]:
+async def callers_of(store: EventStore, conversations: Collection[str]) -> list[str]:
     """Return the conversations that called these as subagents, directly or through others."""
     found: dict[str, None] = {}
     waiting = sorted(conversations)

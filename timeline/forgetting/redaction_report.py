@@ -10,6 +10,7 @@ from timeline.errors import StoreError
 from timeline.forgetting.callers import answers_to_callers
 from timeline.forgetting.handed_over import handed_over_from, redactions_of
 from timeline.forgetting.named_texts import named_by_others
+from timeline.forgetting.spilled import other_halves
 from timeline.ports import ErasureReport
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ def report_of(written: Sequence[Written]) -> ErasureReport:
 async def _with_copies(store: EventStore, written: Sequence[Written]) -> ErasureReport:
     """Return the report, with the copies of the redacted content that are in other conversations.
 
-    They are the summaries with which some begin, and what the callers of a subagent read back.
+    They are the summaries with which some begin, what the callers of a subagent read back, and large results that are
+    whole in one conversation and a preview in another.
     """
     report = report_of(written)
     origins: dict[str, int] = {}
@@ -75,10 +77,15 @@ async def _with_copies(store: EventStore, written: Sequence[Written]) -> Erasure
         cure = redactions_of(handed)
         why = f"conversations that it was handed over to begin with a summary of it, which may say it: {cure}"
         report = replace(report, left={**report.left, "handed_over": why})
-    answers = await answers_to_callers(store, {address for one in written for address in one.removed})
+    removed = {address for one in written for address in one.removed}
+    answers = await answers_to_callers(store, removed)
     if answers := [answer for answer in answers if str(answer) not in report.rewritten]:
         why = f"agents that called it read it back, and their conversations repeat it: {redactions_of(answers)}"
         report = replace(report, left={**report.left, "answers": why})
+    halves = await other_halves(store, removed)
+    if halves := [half for half in halves if str(half) not in report.rewritten]:
+        why = f"a large result is whole in one conversation and a preview in another: {redactions_of(halves)}"
+        report = replace(report, left={**report.left, "spilled": why})
     return report
 
 

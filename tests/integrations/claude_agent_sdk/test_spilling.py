@@ -7,15 +7,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from mcp import Client
 
-from tests.integrations.claude_agent_sdk.written import KEY, opened
+from tests.forgetting.words import said_by
+from tests.importers.session import use
+from tests.integrations.claude_agent_sdk.written import KEY, Written, feed, opened
 from timeline import open_store
+from timeline.blocks import ToolResult
 from timeline.errors import InvalidArgument
+from timeline.forgetting import redact
 from timeline.integrations.claude_agent_sdk import spill_hook
 from timeline.integrations.mcp.server import build_server
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from timeline import Timeline
     from timeline.ports import EventStore
 
 LONG = "".join(f"{number}: a line of its output\n" for number in range(2_000))
@@ -123,3 +128,31 @@ async def test_wrong_sizes_are_refused() -> None:
             spill_hook(store, tokens=0)
         with pytest.raises(InvalidArgument, match="preview_tokens"):
             spill_hook(store, preview_tokens=-1)
+
+
+@pytest.mark.parametrize("redacted", ["the preview", "the whole"])
+async def test_the_redaction_of_one_half_of_a_large_result_names_the_other(redacted: str) -> None:
+    """They are in two conversations, and each says what goes."""
+    async with open_store("memory://") as store:
+        shown = output(await after(store, "The password is hunter-7f3a9c-kestrel.\n" + LONG))
+        session = Written()
+        session.user("Build it.")
+        session.asks(use("toolu_1", command="make"))
+        session.result("toolu_1", shown)
+        session.asks(use("toolu_2", command="ls"))
+        session.result("toolu_2", "notes.md")
+        await feed(store, session.rows)
+        main, kept = await opened(store), await opened(store, SPILLED)
+        here, there = (main, kept) if redacted == "the preview" else (kept, main)
+        path, other = await _result(here), await _result(there)
+        for dry_run in (True, False):
+            report = await redact(store, here.id, path, "a password", dry_run=dry_run)
+            assert report.left["spilled"].endswith(f": `timeline redact {there.id} {other}`")
+        assert (await there.redact(other, "a password")).left == {}
+        assert "kestrel" not in await said_by(store)
+
+
+async def _result(timeline: Timeline) -> str:
+    """Return the address of the result of the call whose output is large."""
+    items = timeline.window.items
+    return next(f"@{i.version}" for i in items if isinstance(i.block, ToolResult) and i.block.call_id == "toolu_1")

@@ -9,6 +9,7 @@ from timeline.blocks import ToolCall, ToolResult
 from timeline.events import ParentLink
 from timeline.events.addresses import Address
 from timeline.fold.window import Item
+from timeline.log.spilled import spilled_id
 from timeline.planning.replacements import preview_of
 from timeline.timeline import Timeline
 from timeline.tokens import get_counter
@@ -80,7 +81,7 @@ def spill_hook(
 async def _kept(store: EventStore, session: str, call: ToolCall, result: ToolResult) -> str:
     """Append a call and its result to the conversation of a session's large results; return the result's address."""
     link = ParentLink(conversation=session)
-    timeline = await Timeline.open(store, f"{session}.spilled", title=f"Large results of {session}", parent=link)
+    timeline = await Timeline.open(store, spilled_id(session), title=f"Large results of {session}", parent=link)
     _, kept = await timeline.append(call, result)
     version = next(item.version for item in reversed(timeline.window.items) if item.block.path == kept.path)
     return str(Address(version, timeline.id))
