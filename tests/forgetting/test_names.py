@@ -10,7 +10,7 @@ import pytest
 from tests.depth import at_night, sampled
 from tests.forgetting.planted import places_left
 from timeline import Timeline, policies
-from timeline.blocks import AssistantCompletion, ToolCall, ToolResult, UserPrompt
+from timeline.blocks import AssistantCompletion, Attachment, ToolCall, ToolResult, UserPrompt
 from timeline.errors import InvalidArgument
 from timeline.forgetting import find_subject
 from timeline.store.sqlite.store import SQLiteStore
@@ -116,3 +116,15 @@ async def test_a_name_that_stays_is_reported_with_the_command_that_removes_it(tm
         if where == "conversation":
             with pytest.raises(InvalidArgument, match="`timeline erase"):
                 await timeline.redact(timeline.id, WHY, text=mark)
+
+
+async def test_an_address_in_the_name_of_a_file_is_found_in_the_path_that_stays(tmp_path: Path) -> None:
+    """A path has a full stop and a space in other letters."""
+    mark = "jane roe@example.org"
+    async with await SQLiteStore.open(tmp_path / "a.db", durability="normal") as store:
+        timeline = await Timeline.open(store, "cards")
+        [sent] = await timeline.append(Attachment(text="Her letter.", meta={"file": f"{mark}.pdf"}))
+        assert mark not in sent.path
+        report = await timeline.redact(sent.path, WHY, text=mark)
+        assert sent.path in report.left["paths"]
+        assert [(found.kind, found.place) async for found in find_subject(store, mark)] == [("path", sent.path)]

@@ -15,6 +15,7 @@ from functools import cached_property
 from itertools import accumulate, groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
 
 from timeline.fold.window import TOMBSTONE
 from timeline.frozen import compact_json, strings_in
@@ -216,6 +217,11 @@ class Quotes:
 def written(text: str) -> tuple[str, str, str]:
     """Return a text as it is, and as JSON writes it inside a string: with other letters escaped, or as they are."""
     return text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+def words_of_path(path: str) -> str:
+    """Return a path with its ids as they were before they were percent-encoded; that is no path any more."""
+    return unquote(path)
 
 
 def folded(text: str) -> str:

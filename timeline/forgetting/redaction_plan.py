@@ -29,7 +29,7 @@ from timeline.fold.window import TOMBSTONE
 from timeline.forgetting.framework_copies import FrameworkCopies
 from timeline.forgetting.named_places import ERASE
 from timeline.forgetting.named_texts import texts_of
-from timeline.forgetting.quotes import Quotes
+from timeline.forgetting.quotes import Quotes, words_of_path
 from timeline.forgetting.recalls import Recalls
 from timeline.forgetting.redaction_report import Written
 from timeline.forgetting.rewriting import Rewriter
@@ -332,7 +332,8 @@ class RedactionPlan:
             return {}
         quotes = Quotes((self._text,))
         owners = dict.fromkeys(self._owners[version] for version in self._named.blocks)
-        paths = [block.path for block in self._named.blocks.values() if quotes.are_in(block.path)]
+        named = (block.path for block in self._named.blocks.values())
+        paths = [path for path in named if quotes.are_in(path) or quotes.are_in(words_of_path(path))]
         ids = [part.conversation for part in self._parts if quotes.are_in(part.conversation)]
         left = {}
         if paths:

@@ -17,7 +17,7 @@ from timeline.events.addresses import SIGN
 from timeline.events.encoding import encode_payload
 from timeline.forgetting.named_places import VALUE
 from timeline.forgetting.named_texts import texts_left, texts_named
-from timeline.forgetting.quotes import folded, strings_and_keys, words_of, written
+from timeline.forgetting.quotes import folded, strings_and_keys, words_of, words_of_path, written
 from timeline.forgetting.rewriting import fixed_words
 from timeline.log.all_events import own_events
 
@@ -147,7 +147,7 @@ def _places(event: Event, text: str) -> Iterator[FoundPlace]:
     block = appended_block(event.payload)
     path = "" if block is None else block.path
     address = f"{SIGN}{event.version}"
-    if (occurrence := _said(text, [path])) is not None:
+    if (occurrence := _said(text, [path]) or _said(text, [words_of_path(path)])) is not None:
         yield FoundPlace(event.conversation, path, "path", path, *occurrence)
     data = json.loads(encode_payload(event.payload))
     if block is not None and isinstance(data.get("block"), dict):
