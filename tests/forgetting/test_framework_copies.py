@@ -167,6 +167,28 @@ async def test_a_redacted_edit_goes_from_the_copy_beside_its_result(store: Event
     assert (await timeline.read("tc:turn_1.c1.result")).text == "The file was updated."
 
 
+async def test_what_an_earlier_redaction_left_of_a_block_goes_with_the_block(store: EventStore) -> None:
+    """The entry quotes it no longer, since a word of another block was taken out of it."""
+    timeline = await Timeline.open(store, "cards")
+    [prompt] = await timeline.append(UserPrompt(text="kestrel-one"))
+    arguments = {"user": "kestrel-one", "password": SHORT}
+    call = ToolCall(call_id="c1", name="login", arguments=arguments)
+    await timeline.append(call, ToolResult(call_id="c1", text=f"kestrel-one may use {SHORT} now"))
+    asked = {"part_kind": "tool-call", "args": arguments, "tool_call_id": "c1"}
+    result = {"part_kind": "tool-return", "content": f"kestrel-one may use {SHORT} now", "tool_call_id": "c1"}
+    other = {"part_kind": "text", "content": "kestrel-one may not use it"}
+    await keep(timeline, store, asked, result, other)
+    await timeline.redact(prompt.path, WHY)
+    await timeline.redact(["tc:turn_1.c1.call", "tc:turn_1.c1.result"], WHY)
+    [entry] = await kept(store)
+    left = [
+        {**asked, "args": {}},
+        {**result, "content": "[redacted]"},
+        {**other, "content": "[redacted] may not use it"},
+    ]
+    assert entry["message"]["parts"] == left
+
+
 async def test_an_entry_that_is_a_plain_text_stays_one(store: EventStore) -> None:
     """Only what is JSON of a line is read as such."""
     timeline = await Timeline.open(store, "cards")

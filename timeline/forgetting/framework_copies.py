@@ -90,7 +90,8 @@ class FrameworkCopies:
     def _text(self, text: str) -> str:
         for before in sorted(self._anew, key=len, reverse=True):  # a summary whole, before the prompt that it repeats
             text = text.replace(before, self._anew[before])
-        return TOMBSTONE if self._recalls.is_answer(text) or self._quotes.begin_with(text) else text
+        is_copy = self._recalls.is_answer(text) or self._quotes.begin_with(text) or self._quotes.left(text)
+        return TOMBSTONE if is_copy else text
 
     def _emptied_part(self, part: dict[str, Any]) -> dict[str, Any]:
         """Return the emptied fields of a part of a message that is a redacted call, or a redacted result.
@@ -100,7 +101,9 @@ class FrameworkCopies:
         emptied: dict[str, Any] = {}
         for block in self._blocks_of(part.get(key) for key in _CALL_IDS):
             if isinstance(block, ToolCall):
-                same = (name for name in _ARGUMENTS if name in part and arguments_of(part[name]) == block.arguments)
+                same = (
+                    name for name in _ARGUMENTS if name in part and _is_same(arguments_of(part[name]), block.arguments)
+                )
                 emptied |= {name: "{}" if isinstance(part[name], str) else {} for name in same}
             elif _CONTENT in part and _is_in(part[_CONTENT], block):
                 emptied |= {_CONTENT: TOMBSTONE} | ({_METADATA: None} if _METADATA in part else {})
@@ -137,6 +140,17 @@ def _texts(old: Payload, new: Payload) -> Iterator[tuple[str, str]]:
         for was, now in zip(old.blocks, new.blocks, strict=True):
             if str(Address(was.version)) in was.text:  # a text without an address may stand for other blocks as well
                 yield was.text, now.text
+
+
+def _is_same(kept: Any, said: Any) -> bool:
+    """Return whether what an entry keeps is what a call said, but for what an earlier redaction took out."""
+    if isinstance(kept, str) and TOMBSTONE in kept:
+        return True
+    if isinstance(kept, dict) and isinstance(said, dict) and len(kept) == len(said):
+        return all(_is_same(part, said[key]) if key in said else TOMBSTONE in key for key, part in kept.items())
+    if isinstance(kept, list) and isinstance(said, list) and len(kept) == len(said):
+        return all(_is_same(one, other) for one, other in zip(kept, said, strict=True))
+    return bool(kept == said)
 
 
 def _is_in(content: Any, result: ToolResult) -> bool:

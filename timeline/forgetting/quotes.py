@@ -138,6 +138,10 @@ class Quotes:
             return False
         return words in self._in_one_line or (is_cut and any(t.startswith(words) for t in self._in_one_line))
 
+    def left(self, text: str) -> bool:
+        """Return whether a text is one of them without what an earlier redaction took out of it."""
+        return TOMBSTONE in text and any(is_left_of(text, whole) for whole in self.texts)
+
     @cached_property
     def _in_one_line(self) -> frozenset[str]:
         return frozenset(map(_flat, self.texts))
@@ -217,6 +221,21 @@ class Quotes:
 def written(text: str) -> tuple[str, str, str]:
     """Return a text as it is, and as JSON writes it inside a string: with other letters escaped, or as they are."""
     return text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+def is_left_of(text: str, whole: str) -> bool:
+    """Return whether a text, with places where a redaction took words out, says what else another text says."""
+    first, *others, last = text.strip().split(TOMBSTONE)
+    whole = whole.strip()
+    place = len(first)
+    if len(text) - text.count(TOMBSTONE) * len(TOMBSTONE) < LEAST or not whole.startswith(first):
+        return False
+    for part in others:
+        found = whole.find(part, place)
+        if found < 0:
+            return False
+        place = found + len(part)
+    return whole.endswith(last) and place + len(last) <= len(whole)
 
 
 def words_of_path(path: str) -> str:
