@@ -9,7 +9,9 @@ lines, two outputs apart from each other, or a whole file where an edit shows a 
 from __future__ import annotations
 
 import json
+from bisect import bisect_left, insort
 from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.blocks import ToolCall, ToolResult
@@ -59,6 +61,8 @@ class FrameworkCopies:
         """The redacted calls and results, by the ids of the calls."""
         self._anew: dict[str, str] = {}
         """What summaries, answers and replacements say from now on, by what they said."""
+        self._longest_first: list[str] = []
+        """What they said: a summary goes whole, before the prompt that it repeats."""
         for block in map(as_tool_block, blocks):
             if isinstance(block, ToolCall | ToolResult):
                 self._of_calls.setdefault(block.call_id, []).append(block)
@@ -66,8 +70,11 @@ class FrameworkCopies:
     def write_anew(self, old: Payload, new: Payload) -> None:
         """Take note that an event is written anew: a framework may have been handed the text that it had."""
         for before, after in _texts(old, new):
-            if len(before.strip()) >= LEAST and before != after:
-                self._anew[before.strip()] = after.strip()
+            said = before.strip()
+            if len(said) >= LEAST and before != after:
+                if said not in self._anew:
+                    insort(self._longest_first, said, key=_by_length)
+                self._anew[said] = after.strip()
 
     def out_of(self, kept: FrameworkEntry | FrameworkRecord) -> FrameworkEntry | FrameworkRecord:
         """Return what a framework keeps without these copies."""
@@ -88,7 +95,8 @@ class FrameworkCopies:
         return value
 
     def _text(self, text: str) -> str:
-        for before in sorted(self._anew, key=len, reverse=True):  # a summary whole, before the prompt that it repeats
+        fitting = bisect_left(self._longest_first, -len(text), key=_by_length)
+        for before in islice(self._longest_first, fitting, None):
             text = text.replace(before, self._anew[before])
         is_copy = self._recalls.is_answer(text) or self._quotes.begin_with(text) or self._quotes.left(text)
         return TOMBSTONE if is_copy else text
@@ -120,6 +128,10 @@ class FrameworkCopies:
             return row
         is_theirs = any(True for _ in self._blocks_of(strings_in(row.get("message"))))
         return {**row, _COPY: _emptied(row[_COPY])} if is_theirs else row
+
+
+def _by_length(text: str) -> int:
+    return -len(text)
 
 
 def _row_in(data: Any) -> dict[str, Any] | None:
