@@ -85,7 +85,7 @@ async def _with_copies(store: EventStore, written: Sequence[Written]) -> Erasure
     halves = await other_halves(store, removed)
     if halves := [half for half in halves if str(half) not in report.rewritten]:
         why = f"a large result is whole in one conversation and a preview in another: {redactions_of(halves)}"
-        report = replace(report, left={**report.left, "spilled": why})
+        report = replace(report, left={**report.left, "large_results": why})
     return report
 
 

@@ -147,7 +147,7 @@ async def test_the_redaction_of_one_half_of_a_large_result_names_the_other(redac
         path, other = await _result(here), await _result(there)
         for dry_run in (True, False):
             report = await redact(store, here.id, path, "a password", dry_run=dry_run)
-            assert report.left["spilled"].endswith(f": `timeline redact {there.id} {other}`")
+            assert report.left["large_results"].endswith(f": `timeline redact {there.id} {other}`")
         assert (await there.redact(other, "a password")).left == {}
         assert "kestrel" not in await said_by(store)
 
