@@ -72,21 +72,26 @@ async def _with_copies(store: EventStore, written: Sequence[Written]) -> Erasure
     for one in written:
         for id_, first in one.origins.items():
             origins[id_] = min(first, origins.get(id_, first))
-    handed = await handed_over_from(store, origins) if origins else []
-    if handed := [summary for summary in handed if str(summary) not in report.rewritten]:
-        cure = redactions_of(handed)
-        why = f"conversations that it was handed over to begin with a summary of it, which may say it: {cure}"
-        report = replace(report, left={**report.left, "handed_over": why})
     removed = {address for one in written for address in one.removed}
-    answers = await answers_to_callers(store, removed)
-    if answers := [answer for answer in answers if str(answer) not in report.rewritten]:
-        why = f"agents that called it read it back, and their conversations repeat it: {redactions_of(answers)}"
-        report = replace(report, left={**report.left, "answers": why})
-    halves = await other_halves(store, removed)
-    if halves := [half for half in halves if str(half) not in report.rewritten]:
-        why = f"a large result is whole in one conversation and a preview in another: {redactions_of(halves)}"
-        report = replace(report, left={**report.left, "large_results": why})
-    return report
+    copies = {
+        "handed_over": (
+            await handed_over_from(store, origins) if origins else [],
+            "conversations that it was handed over to begin with a summary of it, which may say it",
+        ),
+        "answers": (
+            await answers_to_callers(store, removed),
+            "agents that called it read it back, and their conversations repeat it",
+        ),
+        "large_results": (
+            await other_halves(store, removed),
+            "a large result is whole in one conversation and a preview in another",
+        ),
+    }
+    left = {**report.left}
+    for name, (found, why) in copies.items():
+        if stay := [place for place in found if str(place) not in report.rewritten]:
+            left[name] = f"{why}: {redactions_of(stay)}"
+    return replace(report, left=left)
 
 
 async def rehearsed(store: EventStore, written: Sequence[Written]) -> ErasureReport:
