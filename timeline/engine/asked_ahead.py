@@ -36,7 +36,7 @@ class AskedAhead:
 
     Attributes:
         by_dry_runs: keeps the answers, and asks only for what it has no answer to.
-        by_renders: takes each kept answer once. So whoever undoes a compaction and compacts again gets another summary.
+        by_renders: takes each kept answer once. So an undo and another compaction get another summary.
     """
 
     def __init__(self, summarizer: Summarizer, compactions: int) -> None:

@@ -33,7 +33,7 @@ _TITLES: Final[dict[FactKind, str]] = {
 
 
 _NAMED: Final[frozenset[FactKind]] = frozenset({"identifier", "url", "request"})
-"""Kinds whose ``detail`` tells how something was said, and not what."""
+"""Kinds whose ``detail`` is how something was said, and not what."""
 
 
 def full_record(record: FactRecord) -> str:

@@ -114,7 +114,7 @@ class RedactionPlan:
         """The first redacted version; 0 where only stored texts are redacted."""
         self._parts: list[Rewriting] = []
         self._targets: dict[str, dict[int, str]] = {}
-        """By conversation, why each redacted version is; 0 stands for words of what holds no block."""
+        """By conversation, why each redacted version is; 0 is for words of what holds no block."""
         self._payloads: dict[str, dict[int, Payload]] = {}
         """By conversation, what its versions hold from now on, those of its parents included."""
         self._checksums: dict[str, dict[int, str]] = {}

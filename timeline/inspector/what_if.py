@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from timeline.ports import ConversationInfo
 
 MOST_EVENTS: Final = 20_000
-"""Events of the longest log that is run again while somebody waits."""
+"""Events of the longest log that is run again while a user waits."""
 MOST_PRICED: Final = 5_000
 """Events of the longest one that is priced too: each call's context is built, and searched for what was used of it."""
 

@@ -1,7 +1,7 @@
 """Bring back what never happened for the agent as it was before: what was hidden is hidden again (ADR 0111).
 
 A redo that showed all of it in full would break the prefix that a provider still has in its cache, and send what was
-hidden by hand. As blocks that somebody asked to see, old output could then be hidden by no later render either.
+hidden by hand. As blocks that a user asked to see, old output could then be hidden by no later render either.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class LogAsSeen(NamedTuple):
 
 
 async def seen(store: EventStore, conversation: str) -> LogAsSeen | None:
-    """Return what a log is now; None where damage hides that, which whoever reads the log says.
+    """Return what a log is now; None where damage hides that: a read of the log reports the damage.
 
     Raises:
         ConversationNotFound: there is no such conversation.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ReadPrompts:
-    """Tells whether a replacement says all that a user says in a block, and remembers the answer.
+    """Decides if a replacement says all that a user says in a block, and remembers the answer.
 
     To read what a long prompt asks for takes milliseconds, and each dry run plans the same hides again.
     """

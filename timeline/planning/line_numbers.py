@@ -2,7 +2,7 @@
 
 Tools that read files print a number in front of each line, which costs about a fifth as much as the text behind it.
 These keep their numbers: the first and the last line of a run, about every tenth line, and all lines from 1,000 on.
-Whoever needs a number in between counts the lines from the last one, so nothing is lost (ADR 0091).
+A model that needs a number in between counts the lines from the last one, so nothing is lost (ADR 0091).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Policies that take every decision of another one, and send less: ``lean-pi`` shows what ``pi`` shows, for less.
 
-Whoever is used to a published design keeps what it keeps in sight, and pays less for it (ADR 0105).
+A user of a published design keeps what it keeps in sight, and pays less for it (ADR 0105).
 """
 
 from __future__ import annotations

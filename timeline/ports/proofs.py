@@ -121,7 +121,7 @@ class Proofs(Protocol):
         ...
 
     async def check_listed(self) -> None:
-        """Check that each conversation that has events is listed: somebody may have deleted its row.
+        """Check that each conversation that has events is listed: its row may have been deleted.
 
         It costs a look-up for each conversation.
 
